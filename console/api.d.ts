@@ -118,6 +118,32 @@ export type BulkItemError = {
   message: string;
 };
 
+/** Ended top-level runs to prune, each with everything below it. */
+export type BulkPrune = {
+  /** Take the events as well. */
+  log?: boolean;
+  /** 1 to 200 run ids. */
+  runIds: string[];
+};
+
+export type BulkPruneError = {
+  code: string;
+  message: string;
+};
+
+export type BulkPruned = {
+  /** One for each run. */
+  results: BulkPrunedRun[];
+};
+
+export type BulkPrunedRun = {
+  error?: BulkPruneError;
+  ok: boolean;
+  /** Runs of the tree that lost something they had. */
+  prunedRuns?: number;
+  runId: string;
+};
+
 export type CancelledRun = {
   runId: string;
   status: RunStatus;
@@ -452,6 +478,16 @@ export type LogLine = {
   target: string;
 };
 
+/** How far a map has come through its list. */
+export type MapProgress = {
+  completed: number;
+  failed: number;
+  /** How many items there are. */
+  total: number;
+  /** Those that have begun and not ended. */
+  underWay: number;
+};
+
 /** One thing an agent or a person wanted remembered. Never changed after it is written, only forgotten. */
 export type MemoryEntry = {
   content: string;
@@ -496,12 +532,22 @@ export type ModelCost = {
   usd?: number;
 };
 
+export type NewRunnerToken = {
+  expiresAt?: string;
+  /** For people, to tell it from others. */
+  name: string;
+  /** On whose behalf its runners work; that of the key if absent. Another one needs `runners:manage:any`. */
+  subject?: string;
+};
+
 /** There is nothing to choose. */
 export type NoChoice = any;
 
 export type NodeState = {
   attempt: number;
   error?: Fault;
+  /** How far a map has come, while it is under way (host extension). */
+  progress?: MapProgress;
   status: string;
   /** 1 on the first visit; loops visit a node again. */
   visit: number;
@@ -538,6 +584,8 @@ export type Operator = {
 /** Who owns a run. Opaque ids only. */
 export type Owner = {
   principal?: string;
+  /** On whose behalf the run was started, if not the tenant's as a whole. */
+  subject?: string;
   tenant: string;
 };
 
@@ -664,6 +712,13 @@ export type Redelivery = {
   queued: number;
 };
 
+/** The registration frame of a runner. */
+export type RegisterRunner = {
+  capabilities: RunnerCapabilities;
+  runnerId: string;
+  subject: string;
+};
+
 /** Unknown members are tolerated: published shapes of this body disagree. */
 export type RegisterWebhook = {
   /** Event type names; `*` means all. */
@@ -706,6 +761,31 @@ export type Resumed = {
 /** What is no longer kept of a run. */
 export type Retention = {
   prunedAt: string;
+};
+
+/** What the host's rules would prune now. */
+export type RetentionDue = {
+  /** Whether there are any rules. Without them nothing is pruned unless somebody asks. */
+  enabled: boolean;
+  /** There are more than these. */
+  more: boolean;
+  /** Newest first. */
+  runs: RetentionDueRun[];
+  /** How long a run is kept after its end, whatever the rules say. */
+  windowSeconds: number;
+};
+
+export type RetentionDueRun = {
+  endedAt: string;
+  /** `age`, `count` or `size`. */
+  reason: string;
+  /** Their records. */
+  records: number;
+  runId: string;
+  /** Runs of the tree, with the top. */
+  runs: number;
+  status: string;
+  workflowId: string;
 };
 
 export type RunCounts = {
@@ -858,6 +938,8 @@ export type RunSummary = {
   overBudget?: boolean;
   /** Why somebody paused it, while it is paused. */
   pauseReason?: string;
+  /** How far the run's map has come, while one is under way. */
+  progress?: MapProgress;
   /** What the models of this run have used, without the runs below it. */
   usage?: Usage;
   /** What the models of runs below it have used: those that have ended, each with everything below it. */
@@ -868,6 +950,88 @@ export type RunSummary = {
 export type RunSurroundings = Around & {
   runId: string;
   seq: number;
+};
+
+export type Runner = {
+  /** Its stream is open on the host that answers. */
+  connected: boolean;
+  draining: boolean;
+  inFlight: number;
+  lastSeenAt: string;
+  maxConcurrency: number;
+  pool?: string;
+  registeredAt: string;
+  runnerId: string;
+  subject: string;
+  /** `<pool>.<tool>`; allowlists write `runner:<pool>.<tool>`. */
+  tools: string[];
+  version?: string;
+};
+
+export type RunnerCapabilities = {
+  models?: string[];
+  providers?: string[];
+  tools?: string[];
+};
+
+export type RunnerList = {
+  runners: Runner[];
+};
+
+export type RunnerRegistered = {
+  runnerId: string;
+};
+
+/** How a runner is doing. An empty one says that it lives. */
+export type RunnerReports = {
+  draining?: boolean;
+  reports?: StepReport[];
+};
+
+export type RunnerTokenEntry = {
+  createdAt: string;
+  expiresAt?: string;
+  name: string;
+  subject: string;
+  tokenId: string;
+};
+
+export type RunnerTokenList = {
+  tokens: RunnerTokenEntry[];
+};
+
+/** A token that was just made. `token` is shown this once. */
+export type RunnerTokenMade = {
+  expiresAt?: string;
+  subject: string;
+  token: string;
+  tokenId: string;
+};
+
+export type RunnerToolEntry = {
+  description?: string;
+  inputSchema: any;
+  name: string;
+  outputSchema?: any;
+  title?: string;
+};
+
+/** What a runner brings, in full. */
+export type RunnerTools = {
+  /** How many steps it does at a time; 4 if absent. */
+  maxConcurrency?: number;
+  pool: string;
+  tools: RunnerToolEntry[];
+  version?: string;
+};
+
+/** What a runner has in hand as far as the host knows. */
+export type RunnerWork = {
+  /** Nobody wants these any more. */
+  cancel: StepName[];
+  /** It gets no more steps. */
+  drain: boolean;
+  leases: StepLease[];
 };
 
 /** A link to an MCP server, a model provider or another host. */
@@ -912,6 +1076,45 @@ export type ShownLimits = {
   maxValueBytes: number;
   maxWorkspaceFileBytes: number;
   maxWorkspaceFiles: number;
+};
+
+export type StepLease = {
+  expiresAt: string;
+  runId: string;
+  stepId: string;
+};
+
+export type StepName = {
+  runId: string;
+  stepId: string;
+};
+
+export type StepReport = {
+  message?: string;
+  progress?: number;
+  reason?: string;
+  runId: string;
+  seq: number;
+  state: StepReportState;
+  stepId: string;
+  total?: number;
+};
+
+export type StepReportState = "started" | "progress" | "released" | "unknown";
+
+/** What came of a step. */
+export type StepResult = {
+  output: any;
+  runId: string;
+  seq: number;
+  stepId: string;
+};
+
+/** It is on the run's log. */
+export type StepResultTaken = {
+  accepted: boolean;
+  /** It was there before. */
+  duplicate: boolean;
 };
 
 export type Storage = {

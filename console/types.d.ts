@@ -19,6 +19,7 @@ export type AgentEntry = Api.AgentInventoryEntry;
 export type InterruptItem = Api.InterruptItem & { resumeSchema?: any };
 
 export type Webhook = Narrowed<Api.WebhookEntry, { state: "active" | "failing" | "failed" }>;
+export type Runner = Api.Runner;
 export type WebhookList = Narrowed<Api.WebhookList, { webhooks: Webhook[] }>;
 
 type EventDiff = Narrowed<Api.DiffEntry, { op: "added" | "removed" | "changed"; aEvent?: Api.RunEvent; bEvent?: Api.RunEvent }>;

@@ -145,6 +145,8 @@ export const api = {
     discovery: (options) => get("/.well-known/openwop", {}, options),
     /** @param {Options} [options] @returns {Promise<import("../types.js").SystemReport>} */
     system: (options) => get(`${HOST}/system`, {}, options),
+    /** The runners of the key's subject. @param {Options} [options] @returns {Promise<{ runners: import("../types.js").Runner[] }>} */
+    runners: (options) => get(`${HOST}/runners`, {}, options),
     /** @param {Options} [options] */
     extensions: (options) => get(`${HOST}/vendor-extensions`, {}, options),
     /** @param {Options} [options] */

@@ -12,6 +12,7 @@ import { connectionsCard } from "./system/connections.js";
 import { discoveryCard } from "./system/discovery.js";
 import { buildCard, healthCard, limitsCard, recoveryCard, runsCard } from "./system/facts.js";
 import { logCard } from "./system/logs.js";
+import { runnersCard } from "./system/runners.js";
 import { storageCard } from "./system/storage.js";
 import { webhooksCard } from "./system/webhooks.js";
 
@@ -29,6 +30,8 @@ export default {
     const webhooks = signal(/** @type {import("../types.js").WebhookList | null} */ (null));
     // A key that may not see them gets no card.
     const askWebhooks = () => api.webhooks.list({ limit: 200 }, { signal: context.signal }).then((list) => (webhooks.value = list)).catch(() => {});
+    const runners = signal(/** @type {{ runners: import("../types.js").Runner[] } | null} */ (null));
+    const askRunners = () => api.host.runners({ signal: context.signal }).then((list) => (runners.value = list)).catch(() => {});
     /** @type {SystemReport | null} */
     let first = null;
     let asking = false;
@@ -57,9 +60,10 @@ export default {
       void recovered.value;
       void ask();
       void askWebhooks();
+      void askRunners();
       api.host.discovery({ signal: context.signal }).then((document) => (discovery.value = document)).catch(() => {});
     });
-    const timer = setInterval(() => !document.hidden && reach.peek() === "online" && void ask(), EVERY);
+    const timer = setInterval(() => !document.hidden && reach.peek() === "online" && (void ask(), void askRunners()), EVERY);
     onEnd(() => clearInterval(timer));
 
     /** A part of the report that is drawn anew only when it changed. @template T @param {(report: SystemReport) => T} pick @param {(part: T) => import("../lib/dom.js").Child} draw */
@@ -81,6 +85,7 @@ export default {
         h("div", { class: "stack" }, part((now) => now.limits, limitsCard),
           part((now) => [now.version, now.build, now.licence, now.hostId, now.instance], (told) => buildCard(told)))),
       part((now) => now.operator?.connections ?? null, connectionsCard),
+      () => runnersCard(runners.value),
       () => webhooksCard(webhooks.value, askWebhooks),
       part((now) => now.operator?.logs ?? null, logCard),
       () => discovery.value && discoveryCard(discovery.value),

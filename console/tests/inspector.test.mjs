@@ -41,6 +41,12 @@ test("a branch begins where no child is under way", () => {
   assert.deepEqual([...Array(13).keys()].map((from) => beginningOf(log, from)), [0, 1, 2, 2, 2, 2, 2, 7, 8, 8, 8, 11, 12]);
 });
 
+test("a branch of a map begins where no item's run is under way", () => {
+  const log = logOf(["run.started"], ["node.started", { typeId: "vendor.baton.map" }], ["baton.map.started"], ["baton.map.itemStarted", { index: 0 }], ["node.dispatched"], ["baton.map.itemCompleted", { index: 0 }],
+    ["baton.map.itemStarted", { index: 1 }], ["baton.map.itemStarted", { index: 2 }], ["baton.map.itemFailed", { index: 1 }], ["baton.map.itemRetried", { index: 2 }], ["run.failed"]);
+  assert.deepEqual([...log.keys()].map((from) => beginningOf(log, from)), [0, 1, 2, 3, 3, 3, 6, 6, 6, 6, 10]);
+});
+
 test("a fork asks only for what was chosen, over HTTP and as a command", () => {
   const nothing = { inputs: {}, variables: {}, configurable: {} };
   assert.deepEqual(forkBody({ mode: "branch", fromSeq: 3, sideEffects: "simulated", ...nothing }), { mode: "branch", fromSeq: 3 });

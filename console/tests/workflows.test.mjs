@@ -67,6 +67,6 @@ test("inputs: what is asked for first, defaults not sent, masked values not reus
 });
 
 test("kinds", () => {
-  assert.deepEqual(["core.start", "core.orchestrator.supervisor", "vendor.baton.agent", "vendor.baton.http", "vendor.baton.memory.put", "core.setVariable", "core.dispatch"].map(kindOf),
-    ["flow", "agent", "agent", "call", "keep", "data", "child"]);
+  assert.deepEqual(["core.start", "core.orchestrator.supervisor", "vendor.baton.agent", "vendor.baton.http", "vendor.baton.memory.put", "core.setVariable", "core.dispatch", "vendor.baton.tool", "vendor.baton.map"].map(kindOf),
+    ["flow", "agent", "agent", "call", "keep", "data", "child", "call", "loop"]);
 });

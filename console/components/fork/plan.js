@@ -37,6 +37,7 @@ export function planOf(events, from) {
 }
 
 const OVER = new Set(["completed", "failed", "cancelled"]);
+const ITEM_OVER = new Set(["baton.map.itemCompleted", "baton.map.itemFailed", "baton.map.itemRetried"]);
 
 /**
  * Where a branch begins that is asked for at `from`: not while a child is under way, for it would be done again on top of
@@ -54,6 +55,8 @@ export function beginningOf(events, from) {
     if (sequence === from) return last;
     if (type === "node.started" && payload.typeId === "core.subWorkflow") live.add(nodeId);
     else if (["node.completed", "node.failed", "node.cancelled"].includes(type) || (type === "node.suspended" && OVER.has(payload.childStatus))) live.delete(nodeId);
+    else if (type === "baton.map.itemStarted") live.add(`${nodeId}#${payload.index}`);
+    else if (ITEM_OVER.has(type)) live.delete(`${nodeId}#${payload.index}`);
     else if (type === "core.workflowChain.event") {
       if (payload.phase === "dispatch.began") live.add(eventId);
       else if (payload.phase === "dispatch.succeeded") began.set(eventId, causationId);

@@ -24,8 +24,10 @@ export function tryBox(agent, effective, context) {
   const id = uid("try");
   const text = h("textarea", { id, rows: 4, class: "prose", placeholder: "What should it do?", "aria-describedby": `${id}-note` });
   const harmless = effective.tools.filter((one) => ["pure", "read"].includes(one.safetyTier)).map((one) => one.toolId);
-  const writes = harmless.length < effective.tools.length;
-  const reach = h("select", { "aria-label": "Tools" },
+  const writing = effective.tools.filter((one) => !harmless.includes(one.toolId)).map((one) => one.toolId);
+  const writes = writing.length > 0;
+  const withheld = signal(writes);
+  const reach = h("select", { "aria-label": "Tools", onChange: () => (withheld.value = reach.value === "reading") },
     h("option", { value: "all" }, "all its tools"), writes && h("option", { value: "reading", ".selected": true }, "tools that only read"), h("option", { value: "none" }, "no tools"));
   const body = () => {
     const grant = reach.value === "none" ? [] : reach.value === "reading" ? harmless : null;
@@ -78,6 +80,11 @@ export function tryBox(agent, effective, context) {
     }
     raw.value = !raw.peek();
   };
+  const include = () => {
+    reach.value = "all";
+    withheld.value = false;
+    reach.focus();
+  };
   const model = effective.model;
   return h("form", { class: "card stack try", onSubmit: (/** @type {Event} */ event) => (event.preventDefault(), void go()) },
     h("div", { class: "row" }, h("h2", { class: "grow" }, "Try"), copyMenu(() => {
@@ -90,9 +97,25 @@ export function tryBox(agent, effective, context) {
     h("label", { for: id, class: "visually-hidden" }, "Task"), text,
     h("div", { class: "row wrap" }, "with", reach, h("button", { type: "button", class: "small quiet", "aria-pressed": () => String(raw.value), onClick: swap }, "Raw JSON inputs"), h("span", { class: "grow" }),
       h("button", { type: "submit", class: "primary", disabled: () => busy.value || !model }, () => (busy.value ? "Starting…" : "Try one turn"))),
+    h("div", { role: "status" }, () => withheld.value && h("p", { class: "row wrap small" },
+      h("span", { title: writing.join(", ") }, `${writing.length === 1 ? `1 tool is withheld because it writes (${writing[0]})` : `${writing.length} tools are withheld because they write`}.`),
+      h("button", { type: "button", class: "small", onClick: include }, writing.length === 1 ? "Include it" : "Include them"))),
+    missing(effective).map((line) => h("p", { class: "muted small" }, line)),
     h("p", { class: "muted small", id: `${id}-note` }, model ? [`Starts a run that asks `, h("span", { class: "mono" }, `${model.provider}/${model.model}`), model.provider === "scripted" ? ", a script: nothing is paid." : model.priced ? "; what it costs is counted." : "."] : "There is no model for it here."),
     h("div", { role: "alert" }, () => problem.value && h("p", { class: "wrong" }, problem.value)),
     h("div", { "aria-live": "polite" }, () => run.value && outcome(run.value)));
+}
+
+/**
+ * What an attempt will lack whatever is chosen, and why.
+ * @param {import("../../types.js").EffectiveAgent} effective
+ */
+export function missing({ tools, unavailable }) {
+  const unheld = tools.filter((one) => !one.held).map((one) => one.toolId);
+  return [
+    unheld.length > 0 && `Calls of ${unheld.join(", ")} will be refused: your key lacks their scopes.`,
+    unavailable.length > 0 && `Not here: ${unavailable.join(", ")}. See Connections on the system page, or ask the operator.`,
+  ].filter((line) => typeof line === "string");
 }
 
 /** @param {RunSnapshot} run */

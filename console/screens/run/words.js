@@ -125,6 +125,8 @@ const FACTS = {
   "agent.handoff": (p) => `${p.fromAgentId} to ${p.toAgentId}${p.reason ? `: ${p.reason}` : ""}`,
   "baton.effect.unknown": (p) => `${p.toolName}: nobody knows whether it happened; policy ${p.policy}`,
   "baton.tools.missing": (p) => `${p.agentId} works without ${(p.tools ?? []).join(", ")}: nothing here answers to that`,
+  "baton.runner.waiting": (p) => `${p.toolName} waits for a runner, at most ${number(Math.ceil(p.waitForRunnerMs / 1000))} s`,
+  "baton.tool.progress": (p) => `${p.toolName}: ${number(p.progress)}${p.total === undefined ? "" : ` of ${number(p.total)}`}${p.message ? `, ${p.message}` : ""}`,
   "baton.effect.retried": (p) => `${p.toolName}: ${p.verify ? "looked up" : "called again with the same key"}`,
   "baton.model.retried": (p) => `${p.provider}/${p.model} is asked again: ${p.error?.message ?? ""}`,
   "cap.breached": (p) => `${p.kind}: ${number(Number(p.observed))} is more than ${number(Number(p.limit))}`,

@@ -81,11 +81,16 @@ export class RunStore {
   async loadMore(abort) {
     if (!this.cursor || this.asking) return;
     await this.ask(async (late) => {
-      const page = await api.runs.list({ ...this.filter, limit: PAGE, cursor: this.cursor ?? "" }, { signal: abort });
-      if (late()) return;
       this.changedFrom = this.rows.length;
-      this.rows.push(...page.runs.filter((run) => !this.places.has(run.runId)));
-      this.cursor = page.nextCursor;
+      let found = 0;
+      // A page of what is rare may be empty and not be the last.
+      do {
+        const page = await api.runs.list({ ...this.filter, limit: PAGE, cursor: this.cursor ?? "" }, { signal: abort });
+        if (late()) return;
+        this.rows.push(...page.runs.filter((run) => !this.places.has(run.runId)));
+        found += page.runs.length;
+        this.cursor = page.nextCursor;
+      } while (this.cursor && found === 0);
     });
   }
 

@@ -6,12 +6,12 @@
 const KINDS = [
   [/^core\.(start|end|noop|parallel|merge)$/, "flow"],
   [/^core\.conditional$/, "branch"],
-  [/^core\.loop$/, "loop"],
+  [/^core\.loop$|\.map$/, "loop"],
   [/^core\.fail$/, "fail"],
   [/^core\.(approvalGate|clarificationGate|interrupt)$/, "ask"],
   [/^core\.(dispatch|subWorkflow)$/, "child"],
   [/^core\.orchestrator\.|\.agent$|^core\.ai\./, "agent"],
-  [/\.(http|mcp)(\.|$)/, "call"],
+  [/\.(http|mcp|tool)(\.|$)/, "call"],
   [/\.(memory|workspace)\./, "keep"],
 ];
 

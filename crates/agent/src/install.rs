@@ -1,7 +1,7 @@
 //! Putting a pack from an archive into a folder of packs.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn unpacked(packed: &[u8], checks: &Checks) -> Result<(archive::Contents, Pack),
 
 /// Writes everything beside its place and moves it there in one step.
 fn place(contents: &archive::Contents, packs: &Path, folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(packs)?;
+    private_folder(true).create(packs)?;
     let draft = draft(packs)?;
     let written = write(contents, &draft).and_then(|()| fs::rename(&draft, folder)).and_then(|()| sync(packs));
     if written.is_err() {
@@ -91,7 +91,7 @@ fn place(contents: &archive::Contents, packs: &Path, folder: &Path) -> io::Resul
 fn draft(packs: &Path) -> io::Result<PathBuf> {
     for number in 0..1000 {
         let draft = packs.join(format!(".installing-{}-{number}", std::process::id()));
-        match fs::create_dir(&draft) {
+        match private_folder(false).create(&draft) {
             Ok(()) => return Ok(draft),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -105,15 +105,32 @@ fn write(contents: &archive::Contents, draft: &Path) -> io::Result<()> {
     for (path, bytes) in contents {
         let place = draft.join(path);
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent)?;
+            private_folder(true).create(parent)?;
             let above = parent.ancestors().take_while(|folder| *folder != draft);
             folders.extend(above.map(Path::to_owned));
         }
-        let mut file = File::create_new(&place)?;
+        let mut file = private_file(&place)?;
         file.write_all(bytes)?;
         file.sync_all()?;
     }
     folders.iter().try_for_each(|folder| sync(folder))
+}
+
+/// Prompts and settings of agents are their owner's business.
+fn private_folder(recursive: bool) -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(recursive);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+fn private_file(place: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(place)
 }
 
 fn sync(folder: &Path) -> io::Result<()> {

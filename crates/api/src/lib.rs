@@ -14,8 +14,10 @@ mod interrupt;
 mod memory;
 mod newer_fields;
 mod quarantine;
+mod retention;
 mod run;
 mod run_list;
+mod runner;
 mod state;
 mod transfer;
 mod webhook;
@@ -33,8 +35,15 @@ pub use interrupt::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
 pub use memory::{MemoryList, MemoryScope, MemoryScopes, NewMemory};
 pub use newer_fields::NewerFields;
 pub use quarantine::{QuarantineList, QuarantinedTree};
+pub use retention::{BulkPrune, BulkPruneError, BulkPruned, BulkPrunedRun, RetentionDue, RetentionDueRun};
 pub use run::{CancelledRun, PauseRun, PausedRun, PruneRun, PrunedRun, Reason, ResumedRun, StartRun, StartedRun};
 pub use run_list::{RunList, RunListError, RunListItem};
+pub use runner::{
+    DispatchContext, DispatchFrame, NewRunnerToken, RegisterRunner, Runner, RunnerCapabilities, RunnerList,
+    RunnerRegistered, RunnerReports, RunnerTokenEntry, RunnerTokenList, RunnerTokenMade, RunnerToolEntry, RunnerTools,
+    RunnerWork, StepLease, StepName, StepReport, StepReportState, StepResult, StepResultError, StepResultOutcome,
+    StepResultTaken, StepResults, StepResultsTaken,
+};
 pub use state::{RunSurroundings, StateAt, Surroundings};
 pub use transfer::{ExportFooter, ImportedRun};
 pub use webhook::{

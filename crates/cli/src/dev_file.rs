@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::private_file;
 
-const NAME: &str = "dev.json";
+pub(crate) const NAME: &str = "dev.json";
 /// Where `baton dev` keeps its data unless told otherwise.
 pub(crate) const DEV_DATA: &str = ".baton";
 

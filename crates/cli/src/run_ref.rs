@@ -21,7 +21,7 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
         return Ok(prefix);
     }
     let filter = RunFilter { id_prefix: Some(prefix.clone()), limit: Some(CANDIDATES), ..RunFilter::default() };
-    let mut found = client.runs(&filter).await?.runs;
+    let mut found = client.runs_filled(&filter).await?.runs;
     match found.len() {
         0 => Err(Failure::new(Exit::NotFound, format!("no run id starts with `{prefix}`"))
             .hint("`baton run list` shows the runs")),

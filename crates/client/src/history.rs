@@ -1,6 +1,8 @@
 //! A run's past: looking back at it, forking, proving and comparing it, where it comes from, and taking it away.
 
-use baton_api::{Ancestry, Fork, ForkedRun, PruneRun, PrunedRun, RunDiff, StateAt, Verified};
+use baton_api::{
+    Ancestry, BulkPrune, BulkPruned, Fork, ForkedRun, PruneRun, PrunedRun, RetentionDue, RunDiff, StateAt, Verified,
+};
 use serde_json::{Value, json};
 
 use crate::routes::append;
@@ -42,5 +44,17 @@ impl Client {
     /// Prunes an ended top-level run and everything below it; with `log`, the events too.
     pub async fn prune(&self, run: &str, log: bool) -> Result<PrunedRun, Error> {
         self.post(self.url(&["v1", "runs", &format!("{run}:prune")]), &PruneRun { log }, None).await
+    }
+
+    /// The same for up to 200 runs. Each succeeds or fails by itself.
+    pub async fn bulk_prune(&self, prune: &BulkPrune) -> Result<BulkPruned, Error> {
+        self.post(self.url(&["v1", "runs:bulk-prune"]), prune, None).await
+    }
+
+    /// What the host's rules would prune now.
+    pub async fn retention_due(&self, limit: usize) -> Result<RetentionDue, Error> {
+        let mut url = self.url(&["v1", "host", "baton", "retention"]);
+        append(&mut url, [("limit", Some(limit.to_string()))]);
+        self.get(url).await
     }
 }

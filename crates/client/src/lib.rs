@@ -11,6 +11,7 @@ mod handover;
 mod history;
 mod memory;
 mod routes;
+mod runners;
 mod stream;
 mod transfer;
 mod types;
@@ -18,14 +19,23 @@ mod webhooks;
 mod workspace;
 
 pub use baton_api::{
-    Agent, AgentList, Ancestry, AnnotationList, Answer, CancelledRun, ChatMessage, DeadLetter, DeadLetterList, DiffOp,
-    EventDiff, EventPage, ExportFooter, FileChange, FileChanges, FileList, Fork, ForkOverlay, ForkedRun, ImportedRun,
-    Interrupt, Interrupts, MemoryList, MemoryScope, MemoryScopes, NewAnnotation, NewFile, NewMemory, NewWebhook,
-    Parent, PauseRun, PausedRun, PrunedRun, QuarantineList, QuarantinedTree, Redelivery, RenderPrompt,
-    ResolvedInterrupt, ResumedRun, RunDiff, RunEvent, RunList, RunListItem, StartRun, StartedRun, StateAt,
-    Surroundings, Target, Verified, VerifiedDifference, Webhook, WebhookFailure, WebhookList, WebhookSecret,
-    WorkflowList, WorkflowVersion, WorkflowVersions,
+    Agent, AgentList, Ancestry, AnnotationList, Answer, BulkPrune, BulkPruneError, BulkPruned, BulkPrunedRun,
+    CancelledRun, ChatMessage, DeadLetter, DeadLetterList, DiffOp, EventDiff, EventPage, ExportFooter, FileChange,
+    FileChanges, FileList, Fork, ForkOverlay, ForkedRun, ImportedRun, Interrupt, Interrupts, MemoryList, MemoryScope,
+    MemoryScopes, NewAnnotation, NewFile, NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedRun,
+    QuarantineList, QuarantinedTree, Redelivery, RenderPrompt, ResolvedInterrupt, ResumedRun, RetentionDue,
+    RetentionDueRun, RunDiff, RunEvent, RunList, RunListItem, StartRun, StartedRun, StateAt, Surroundings, Target,
+    Verified, VerifiedDifference, Webhook, WebhookFailure, WebhookList, WebhookSecret, WorkflowList, WorkflowVersion,
+    WorkflowVersions,
 };
+
+pub use baton_api::{
+    DispatchContext, DispatchFrame, NewRunnerToken, RegisterRunner, Runner, RunnerCapabilities, RunnerList,
+    RunnerRegistered, RunnerReports, RunnerTokenEntry, RunnerTokenList, RunnerTokenMade, RunnerToolEntry, RunnerTools,
+    RunnerWork, StepLease, StepName, StepReport, StepReportState, StepResult, StepResultError, StepResultOutcome,
+    StepResultTaken, StepResults, StepResultsTaken,
+};
+pub use runners::{DispatchStream, Dispatched, RunnerClient};
 
 pub use agents::{PromptList, RenderedPrompt, Tool};
 pub use client::Client;

@@ -24,6 +24,23 @@ impl Client {
         self.get(self.url(&["v1", "runs", run])).await
     }
 
+    /// As many runs as asked for, if there are so many: a page of the host may be short, or empty, and not be the last.
+    pub async fn runs_filled(&self, filter: &RunFilter) -> Result<RunList, Error> {
+        let mut page = self.runs(filter).await?;
+        while let (Some(cursor), Some(limit)) = (page.next_cursor.take(), filter.limit) {
+            if page.runs.len() >= limit {
+                page.next_cursor = Some(cursor);
+                break;
+            }
+            let limit = Some(limit - page.runs.len());
+            let next = self.runs(&RunFilter { cursor: Some(cursor), limit, ..filter.clone() }).await?;
+            page.runs.extend(next.runs);
+            page.next_cursor = next.next_cursor;
+        }
+        Ok(page)
+    }
+
+    /// One page as the host gives it.
     pub async fn runs(&self, filter: &RunFilter) -> Result<RunList, Error> {
         let mut url = self.url(&["v1", "runs"]);
         let status = filter.status.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");

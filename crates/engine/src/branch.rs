@@ -56,8 +56,11 @@ impl RunState {
             node.wake_at = node.wake_at.map(later);
             node.deadline = node.deadline.map(later);
             node.not_before = node.not_before.map(later);
+            if let Some(map) = node.map.as_deref_mut() {
+                map.shift(later);
+            }
         }
-        for child in &mut self.children {
+        for child in self.children.iter_mut() {
             child.planned.at = later(child.planned.at);
         }
         for interrupt in self.interrupts.values_mut() {

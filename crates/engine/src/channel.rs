@@ -4,13 +4,14 @@
 use baton_model::Timestamp;
 use baton_model::json::size as size_of_json;
 use baton_model::workflow::Reducer;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// What stands around a value that expires: `{"value": …, "_ts": …}`.
 const TIMED_BYTES: u64 = 28;
 
 /// A channel's folded state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ChannelState {
     Single(Value),
     /// Entries with their instants; `timed` channels show them as `{value, _ts}`.

@@ -90,6 +90,20 @@ pub enum Command {
         call_id: String,
         returned: Returned,
     },
+    /// No runner has taken this call yet.
+    RunnerAwaited {
+        node: NodeId,
+        call_id: String,
+        wait_for_runner_ms: u64,
+    },
+    /// How far a call is, as its tool says.
+    ToolProgressed {
+        node: NodeId,
+        call_id: String,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
     /// The shell's answer to a node that asked before it starts.
     RequestAnswered {
         node_request: Box<NodeRequest>,

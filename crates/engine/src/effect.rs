@@ -2,6 +2,7 @@
 //! asks again and makes reality match.
 
 use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
+use baton_model::tool::RunnerRequirement;
 use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
 use serde_json::Value;
 
@@ -56,6 +57,7 @@ pub struct ToolCall {
     /// Only find out whether it took place.
     pub verify: bool,
     pub timeout_ms: Option<u64>,
+    pub runner: RunnerRequirement,
 }
 
 /// What is to be done about a child that has not ended.
@@ -182,7 +184,8 @@ impl RunState {
             tool: tool.clone(),
             arguments: call.asked.arguments.clone(),
             verify: call.verify,
-            timeout_ms: plan.timeout_ms,
+            timeout_ms: plan.kind.call_timeout_ms(plan.timeout_ms),
+            runner: plan.kind.called_tool().map(|tool| tool.runner.clone()).unwrap_or_default(),
         };
         self.open_calls(node).into_iter().filter(wanted).map(made).collect()
     }
@@ -202,7 +205,7 @@ impl RunState {
         let losers = ending.is_some() && crate::decide::losers_must_end(self);
         let children = ending.is_some().then(|| self.live_children()).into_iter().flatten();
         children.map(move |child| {
-            let cancel = ending == Some(true) || (losers && child.worker.is_some());
+            let cancel = ending == Some(true) || (losers && child.worker.is_some()) || self.stops_items(child.node);
             let step = match (cancel, child.dispatched) {
                 (true, _) => ChildStep::Cancel,
                 (false, true) => ChildStep::Await,
@@ -210,6 +213,11 @@ impl RunState {
             };
             (child, step)
         })
+    }
+
+    /// A map that begins no further item ends those under way.
+    fn stops_items(&self, node: usize) -> bool {
+        self.nodes[node].map.as_deref().is_some_and(|map| map.stopping.is_some())
     }
 
     fn start_child(&self, child: &Child) -> Option<Effect> {
@@ -226,7 +234,10 @@ impl RunState {
                 event: Some(Box::new(EventId::at(&self.run, child.planned.seq))),
             }),
             depth: facts.depth + 1,
-            max_duration_ms: self.plan.nodes[child.node].timeout_ms,
+            max_duration_ms: {
+                let plan = &self.plan.nodes[child.node];
+                plan.kind.call_timeout_ms(plan.timeout_ms)
+            },
         })
     }
 
@@ -247,7 +258,8 @@ impl RunState {
             let expiry = self.interrupts.get(&node).and_then(|interrupt| interrupt.expires_at);
             // A draining run starts nothing, so the next attempt of a node is no reason to wake it.
             let wake_at = run.wake_at.filter(|_| !(draining && run.status() == NodeStatus::Retrying));
-            [wake_at, run.deadline, expiry].into_iter().flatten()
+            let items = run.map.iter().flat_map(|map| map.instants(draining));
+            [wake_at, run.deadline, expiry].into_iter().flatten().chain(items).collect::<Vec<_>>()
         });
         timers.chain(self.run_deadline()).min()
     }

@@ -17,6 +17,7 @@ use baton_model::event::{
     EnvelopeTruncated, RecoveryPath, RetryReason,
 };
 use baton_model::{Draft, Event, Fault, ModelReply, NodeId, SemanticRequest, code};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::depth;
@@ -57,7 +58,7 @@ impl Unfit {
 }
 
 /// How often a model has been asked for one answer, and what it is told this time.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// Attempts before this one.
     before: u32,

@@ -7,6 +7,7 @@ use baton_model::event::Verbosity;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{AgentCard, InvocationContext, ModelReply, NodeId, OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::Kind;
@@ -20,7 +21,7 @@ const TOLD_CHARS: usize = 64 * 1024;
 /// In how many pieces at most.
 pub(crate) const TOLD_PIECES: u32 = 512;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Invocation {
     pub(crate) id: String,
     pub(crate) brief: Arc<InvocationContext>,
@@ -38,7 +39,7 @@ pub(crate) struct Invocation {
 }
 
 /// A thought as far as it was told piece by piece.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Thinking {
     pub(crate) pieces: u32,
     pub(crate) text: String,
@@ -52,14 +53,14 @@ impl Thinking {
 }
 
 /// What a model said when it wanted tools called, and what came of the calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Round {
     pub(crate) reply: Arc<ModelReply>,
     pub(crate) calls: Vec<Call>,
 }
 
 /// One call of a tool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Call {
     pub(crate) id: String,
     /// The record that announced it, which causes the one that ends it; none for a call that was never made.
@@ -74,11 +75,23 @@ pub(crate) struct Call {
     pub(crate) verify: bool,
     /// It was taken up again while the run was paused, and is made when the run goes on.
     pub(crate) waits: bool,
+    /// It was said that no runner has taken it yet.
+    pub(crate) told_waiting: bool,
 }
 
 impl Call {
     pub(crate) fn open(id: String, seq: u64, asked: ToolUse) -> Self {
-        Self { id, seq: Some(seq), asked, outcome: None, unknown: None, again: 0, verify: false, waits: false }
+        Self {
+            id,
+            seq: Some(seq),
+            asked,
+            outcome: None,
+            unknown: None,
+            again: 0,
+            verify: false,
+            waits: false,
+            told_waiting: false,
+        }
     }
 
     /// It is to be made, or on its way.

@@ -12,6 +12,7 @@ mod apply;
 mod branch;
 mod budget;
 mod channel;
+mod checkpoint;
 mod command;
 mod conceal;
 mod conversation;
@@ -45,15 +46,17 @@ mod view;
 
 pub use apply::apply;
 pub use budget::{Shortage, Spent, Unaffordable};
+pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, CheckpointChunk, Unusable};
 pub use command::{Actor, ChildOutcome, Command, Made, Refusal, RefusalKind, Returned, Start};
 pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding, outstanding_besides_requests};
 pub use fold::{IllegalRecord, evolve};
 pub use list_view::{ListView, list_view};
 pub use node_request::{
-    Answer, Found, InvokeRequest, NewEntry, NodeRequest, Probe, ReadVersion, Request, TurnContext, Written, covers,
+    Answer, Found, InvokeRequest, NewEntry, NodeRequest, Probe, ReadVersion, Request, ToolLookup, TurnContext, Written,
+    covers,
 };
-pub use pause_hook::on_pause;
+pub use pause_hook::{on_pause, on_use};
 pub use plan::{Features, NamedAgent, Plan, Problem, node_types};
 pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};

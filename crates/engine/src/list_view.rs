@@ -1,9 +1,9 @@
 //! What lists say of a run, without making its whole view.
 
 use baton_model::event::RunPaused;
-use baton_model::{Cost, NodeId, RunId};
+use baton_model::{Cost, MapProgress, NodeId, RunId};
 
-use crate::state::{Interrupt, Phase, RunState};
+use crate::state::{Interrupt, MapRun, Phase, RunState};
 
 /// A run at a glance.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct ListView<'a> {
     pub pause: Option<&'a RunPaused>,
     /// Runs that this one started.
     pub children: usize,
+    /// How far the first of its maps has come, while any is under way.
+    pub progress: Option<MapProgress>,
 }
 
 pub fn list_view(state: &RunState) -> ListView<'_> {
@@ -39,5 +41,6 @@ pub fn list_view(state: &RunState) -> ListView<'_> {
             _ => None,
         },
         children: state.children.len(),
+        progress: state.active.iter().find_map(|&node| state.nodes[node].map.as_deref().map(MapRun::progress)),
     }
 }

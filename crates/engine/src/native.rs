@@ -43,6 +43,6 @@ pub(crate) fn outcome(found: &Found) -> ToolOutcome {
         Found::File(file) => json!({"file": file}),
         Found::Written(meta) => json!({"file": meta}),
         Found::Files(files) => json!({"files": files}),
-        Found::Turn(_) | Found::Variables(_) | Found::InvocationContext(_) => Value::Null,
+        Found::Turn(_) | Found::Variables(_) | Found::InvocationContext(_) | Found::Tool(_) => Value::Null,
     })
 }

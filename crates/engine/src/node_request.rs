@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use baton_model::tool::FoundTool;
 use baton_model::{
     ConversationTurn, Digest, FileMeta, InvocationContext, InvocationSource, MemoryEntry, ModelChoice, NodeId, Origins,
     Owner, Scope, TurnSnapshot, Versions, WorkflowId, WorkspaceFile,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A question and the visit it belongs to.
@@ -36,6 +38,8 @@ pub enum Request {
     },
     /// What an agent works from.
     Invoke(Box<InvokeRequest>),
+    /// The tool that a node calls by itself.
+    Tool(ToolLookup),
     Remember(NewEntry),
     Forget {
         id: String,
@@ -76,7 +80,8 @@ impl Request {
             Self::Turn { memory, workspace, agent: None, .. } => {
                 (memory.then_some(Scope::MemoryRead), workspace.then_some(Scope::WorkspaceRead))
             }
-            Self::Turn { .. } | Self::Invoke(_) => (None, None),
+            // Whether it may be called is judged when it is.
+            Self::Turn { .. } | Self::Invoke(_) | Self::Tool(_) => (None, None),
             Self::Remember(_) | Self::Forget { .. } => (Some(Scope::MemoryWrite), None),
             Self::Recall { .. } | Self::Recollect { .. } => (Some(Scope::MemoryRead), None),
             Self::WriteFile { .. } => (Some(Scope::WorkspaceWrite), None),
@@ -85,6 +90,16 @@ impl Request {
         };
         first.into_iter().chain(second)
     }
+}
+
+/// Which tool is wanted, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolLookup {
+    pub tool: String,
+    /// The tools that the run may have at most, as its creator says.
+    pub grant: Option<Vec<String>>,
+    /// Whose the run is.
+    pub owner: Option<Owner>,
 }
 
 /// Which agent is to work, on what, and with how much.
@@ -142,7 +157,7 @@ pub struct NewEntry {
 }
 
 /// How much of its memory scope a run sees: everything up to one version, and its own writes after that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadVersion {
     pub version: u64,
     /// The version of this run's latest own write.
@@ -207,6 +222,7 @@ pub enum Found {
     Written(FileMeta),
     Files(Vec<FileMeta>),
     InvocationContext(Box<InvocationContext>),
+    Tool(Box<FoundTool>),
     /// What a probe leaves in the run's variables.
     Variables(Map<String, Value>),
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use baton_model::{Decision, Fault, WorkflowId};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::plan::{Dispatch, FanOutPolicy, OnWorkerFailure};
 use baton_model::event::{Attestation, JoinMode};
 
 /// The newest decision on the log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
     pub(crate) iteration: u64,
@@ -18,7 +19,7 @@ pub(crate) struct Decided {
 }
 
 /// The workers of one decision.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkerBatch {
     pub(crate) node: usize,
     pub(crate) iteration: u64,
@@ -31,7 +32,7 @@ pub(crate) struct WorkerBatch {
     pub(crate) joined: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Worker {
     pub(crate) id: WorkflowId,
     pub(crate) stage: Stage,
@@ -48,7 +49,7 @@ pub(crate) struct Worker {
 }
 
 /// The four states of a handoff, and how they end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     Pending,
     Dispatching,

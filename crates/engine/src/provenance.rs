@@ -8,7 +8,7 @@ use baton_model::{Decision, Entrance, InvocationSource, NodeId, Origins, Provena
 use serde_json::{Map, Value};
 
 use crate::plan::Kind;
-use crate::plan::Port;
+use crate::plan::{Port, Work};
 use crate::state::{RunState, Writer};
 
 /// Runs that began under an earlier rule are told everything as it stands.
@@ -51,6 +51,12 @@ impl RunState {
             Kind::Memory(_) => Entrance::Memory,
             Kind::Workspace(_) => Entrance::Workspace,
             Kind::Http(_) => Entrance::Http,
+            Kind::Tool(_) => Entrance::Tool,
+            Kind::Map(map) => match &map.work {
+                Work::Tool { .. } => Entrance::Tool,
+                Work::Agent { agent_id, .. } => return Provenance::of(Entrance::Agent, agent_id),
+                Work::Workflow { .. } => Entrance::Child,
+            },
             Kind::ApprovalGate(_) | Kind::ClarificationGate(_) | Kind::Interrupt(_) => Entrance::Answer,
             Kind::StructuredOutput(_) => Entrance::Model,
             Kind::Pass

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use baton_model::ContextBounds;
 use baton_model::event::{TranscriptEntry, TurnTranscript};
+use serde::{Deserialize, Serialize};
 
 /// What is told, oldest first: all of a turn or nothing of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     entries: VecDeque<Arc<TranscriptEntry>>,
     chars: usize,

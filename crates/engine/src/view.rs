@@ -6,7 +6,7 @@ use baton_model::event::REDACTED;
 use baton_model::{AgentRef, ChildRun, InterruptView, Metrics, NodeId, NodeStateView, RunSnapshot};
 use serde_json::{Map, Value};
 
-use crate::state::{Interrupt, Phase, RunState};
+use crate::state::{Interrupt, MapRun, Phase, RunState};
 
 /// Version of the record format the log is written in.
 pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
@@ -86,6 +86,7 @@ fn node_states(state: &RunState) -> BTreeMap<NodeId, NodeStateView> {
                 visit: run.visit,
                 attempt: run.attempt,
                 error: run.error.clone(),
+                progress: run.map.as_deref().map(MapRun::progress),
             };
             (node.id.clone(), view)
         })

@@ -46,6 +46,8 @@ entrances! {
     Workspace => "workspace",
     /// Somebody's server answered it.
     Http => "http",
+    /// A tool that a node called answered it.
+    Tool => "tool",
     /// Somebody answered it to a question.
     Answer => "answer",
     /// It stands in a channel.

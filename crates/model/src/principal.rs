@@ -21,12 +21,16 @@ pub enum Scope {
     MemoryRead,
     MemoryWrite,
     RunsPrune,
+    /// Tokens for runners of the subject of one's own key.
+    RunnersManage,
+    /// The same for every subject of the tenant.
+    RunnersManageAny,
     /// What belongs to the host and not to one tenant: its log, its totals, names that runs bring from elsewhere.
     HostOperate,
 }
 
 impl Scope {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::ManifestRead,
         Self::RunsCreate,
         Self::RunsRead,
@@ -42,6 +46,8 @@ impl Scope {
         Self::MemoryRead,
         Self::MemoryWrite,
         Self::RunsPrune,
+        Self::RunnersManage,
+        Self::RunnersManageAny,
         Self::HostOperate,
     ];
 
@@ -62,13 +68,15 @@ impl Scope {
             Self::MemoryRead => "memory:read",
             Self::MemoryWrite => "memory:write",
             Self::RunsPrune => "runs:prune",
+            Self::RunnersManage => "runners:manage",
+            Self::RunnersManageAny => "runners:manage:any",
             Self::HostOperate => "host:operate",
         }
     }
 
-    /// Reaches beyond the tenant. No key has such a scope unless it is named.
+    /// Reaches beyond the tenant, or beyond the subject of a key. No key has such a scope unless it is named.
     pub const fn is_operators(self) -> bool {
-        matches!(self, Self::HostOperate)
+        matches!(self, Self::HostOperate | Self::RunnersManageAny)
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -116,7 +124,21 @@ pub struct Principal {
     pub tenant: TenantId,
     /// Opaque id of the credential, never the credential itself.
     pub subject: String,
+    /// On whose behalf it acts, if not the tenant's as a whole: its runs are that subject's, and its runners do them.
+    pub acts_for: Option<String>,
     pub scopes: Scopes,
     /// Test keys may use mock providers and forced engine versions.
     pub test: bool,
+}
+
+impl Principal {
+    /// Whose runs it starts, and whose runners do their steps.
+    pub fn run_subject(&self) -> String {
+        self.acts_for.clone().unwrap_or_else(|| tenant_subject(&self.tenant))
+    }
+}
+
+/// The subject of whatever belongs to a tenant as a whole.
+pub fn tenant_subject(tenant: &TenantId) -> String {
+    format!("tenant:{tenant}")
 }

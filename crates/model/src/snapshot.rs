@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Fault, FileMeta, ForkMode, NodeId, NodeStatus, RunId, RunStatus, Timestamp, WorkflowId};
+use crate::{Fault, FileMeta, ForkMode, MapProgress, NodeId, NodeStatus, RunId, RunStatus, Timestamp, WorkflowId};
 use crate::{Origin, Owner, SideEffects, UsageSummary};
 
 /// An agent, as a definition pins it and a snapshot names it.
@@ -270,6 +270,10 @@ pub struct NodeStateView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub error: Option<Fault>,
+    /// How far a map has come, while it is under way (host extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub progress: Option<MapProgress>,
 }
 
 /// The interrupt a suspended run waits on.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Dimension;
-use crate::{Amount, NodeId, RunId, Timestamp};
+use crate::{Amount, MapProgress, NodeId, RunId, Timestamp};
 
 /// What a list of runs says about one of them beyond its row. What is absent does not apply, or was not kept yet when the
 /// run was written.
@@ -19,6 +19,10 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub waiting_on: Option<WaitingOn>,
+    /// How far the run's map has come, while one is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub progress: Option<MapProgress>,
     /// What the models of this run have used, without the runs below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(nullable = false))]

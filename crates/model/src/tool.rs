@@ -26,6 +26,29 @@ pub struct ToolSpec {
     pub stub: Option<Value>,
 }
 
+/// A tool as it was found when a node wanted it. Recorded with the call, so that what came back is judged by what was
+/// promised then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundTool {
+    pub spec: ToolSpec,
+    /// What its results fit, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+}
+
+/// What a node asks of the runner that makes its call. Other sources of tools do not read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerRequirement {
+    /// How long the call may wait for a runner that can make it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// Which versions of a runner will do, as a semver range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -84,6 +107,7 @@ pub struct ToolRequest {
     pub scopes: Option<Vec<String>>,
     pub trace: Option<TraceContext>,
     pub timeout_ms: Option<u64>,
+    pub runner: RunnerRequirement,
 }
 
 /// What came of a call.

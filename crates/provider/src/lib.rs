@@ -52,7 +52,8 @@ pub use fault::{Broken, ProviderFault};
 pub use mock::MockProvider;
 pub use prices::{Price, Prices};
 pub use provider::{Delta, DeltaSink, NoSink, Provider};
-pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
+pub use scripted::{Script, ScriptProblem, ScriptRule, ScriptedProvider, Step};
 pub use settings::{ConfigProblem, ProviderKind, ProviderSettings, RecordingMode, RecordingSettings, WireFormat};
+pub use stream_reply::stream_reply;
 
 // Names of the version before, for callers that still use them.

@@ -5,7 +5,7 @@ use baton_model::ModelReply;
 use crate::{Delta, DeltaSink};
 
 /// Word by word, as a model would.
-pub(crate) fn stream_reply(reply: &ModelReply, sink: &dyn DeltaSink) {
+pub fn stream_reply(reply: &ModelReply, sink: &dyn DeltaSink) {
     for thought in reply.reasoning.iter().flat_map(|text| text.split_inclusive(' ')) {
         sink.push(Delta::Reasoning(thought.to_owned()));
     }

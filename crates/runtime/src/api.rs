@@ -170,8 +170,14 @@ pub struct LogPage {
 impl EventPage {
     /// Whether the run has ended and this page reaches its last event.
     pub fn is_final(&self, after: Option<u64>) -> bool {
-        let reached = self.events.last().map(|e| e.seq + 1).or(after.map(|a| a + 1)).unwrap_or(0);
-        self.status.is_terminal() && reached >= self.next_seq
+        self.status.is_terminal() && self.reaches_end(after)
+    }
+
+    /// Whether there was nothing behind this page when it was read. That it holds fewer events than were asked for says
+    /// nothing: it may have been cut for its weight.
+    pub fn reaches_end(&self, after: Option<u64>) -> bool {
+        let last = self.events.last().map(|event| event.seq).or(after);
+        last.map_or(0, |last| last.saturating_add(1)) >= self.next_seq
     }
 }
 

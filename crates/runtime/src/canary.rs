@@ -70,11 +70,13 @@ impl CanaryWatch {
             });
             tokio::pin!(probe);
             let outcome = tokio::select! {
+                biased;
                 outcome = &mut probe => outcome,
                 () = self.tasks.stop.cancelled() => return,
                 () = tokio::time::sleep(TIMEOUT) => {
                     self.canary.missing(format!("a write has not gone through for {} seconds", TIMEOUT.as_secs()));
                     tokio::select! {
+                        biased;
                         outcome = &mut probe => outcome,
                         () = self.tasks.stop.cancelled() => return,
                     }
@@ -87,6 +89,7 @@ impl CanaryWatch {
                 }
             }
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(EVERY) => {}
                 () = self.tasks.stop.cancelled() => {}
             }

@@ -1,7 +1,12 @@
 //! Time and chance as ports, so that tests own both.
 
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
+
+use crate::steady_clock::{Machine, SteadyClock};
 
 /// How long a run, or the store, is left alone after it could not be reached.
 pub(crate) const RETRY_MS: u64 = 1000;
@@ -11,6 +16,11 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
     /// Resolves once `now()` has reached `at`.
     async fn until(&self, at: Timestamp);
+    /// The same for housekeeping, which no run waits for: a clock that jumps from one moment to the next need not stop
+    /// there.
+    async fn until_housekeeping(&self, at: Timestamp) {
+        self.until(at).await;
+    }
 }
 
 /// Names for what has no place to be derived from.
@@ -20,13 +30,19 @@ pub trait Ids: Send + Sync {
     fn secret(&self, bytes: usize) -> String;
 }
 
+/// The longest sleep before the time is asked for again: the timers of the operating system may stand still while the
+/// machine sleeps, and time does not.
+const LONGEST_SLEEP: Duration = Duration::from_secs(2);
+
+/// The time of this process; see [`crate::steady_clock`].
 pub struct SystemClock;
+
+static STEADY: LazyLock<SteadyClock<Machine>> = LazyLock::new(|| SteadyClock::new(Machine));
 
 #[async_trait]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+        Timestamp::from_micros(STEADY.now())
     }
 
     async fn until(&self, at: Timestamp) {
@@ -35,7 +51,7 @@ impl Clock for SystemClock {
             if micros <= 0 {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_micros(micros.unsigned_abs())).await;
+            tokio::time::sleep(Duration::from_micros(micros.unsigned_abs()).min(LONGEST_SLEEP)).await;
         }
     }
 }

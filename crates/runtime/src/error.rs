@@ -129,6 +129,11 @@ impl Error {
         self
     }
 
+    /// Whether what is stored is not what was written.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.code == code::STORAGE_DAMAGED
+    }
+
     /// The same facts in the shape a bulk item or an event carries.
     pub fn fault(&self) -> Fault {
         let mut fault = Fault::new(self.code, self.message.clone());
@@ -143,8 +148,19 @@ impl From<baton_store::Error> for Error {
             baton_store::Error::Unavailable { .. } | baton_store::Error::Locked { .. } => {
                 Self::unavailable("Storage cannot be read right now. Try again.").because(error)
             }
+            baton_store::Error::Damaged { run, seq, .. } => {
+                let message = format!(
+                    "Stored data of the run {run} is damaged at sequence {seq}. Ask the operator to run `baton storage \
+                     check`."
+                );
+                Self::new(ErrorKind::Conflict, code::STORAGE_DAMAGED, message)
+                    .with("runId", run.as_str())
+                    .with("sequence", *seq)
+                    .because(error)
+            }
             baton_store::Error::Corrupt { .. } => {
-                Self::new(ErrorKind::Internal, code::INTERNAL_ERROR, "Stored data does not read back.").because(error)
+                let message = "What is stored of this is damaged. Ask the operator to run `baton storage check`.";
+                Self::new(ErrorKind::Conflict, code::STORAGE_DAMAGED, message).because(error)
             }
         }
     }

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use baton_model::Timestamp;
 use baton_store::{Store, Usage};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{Error, Readiness};
 

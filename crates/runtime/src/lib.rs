@@ -18,13 +18,17 @@ mod panics;
 mod ports;
 mod quarantine;
 mod recovery;
+mod retention_rules;
 mod run;
 mod services;
+mod steady_clock;
 mod steps;
 mod tasks;
 mod test_hooks;
+mod tree_limits;
 mod watch;
 mod watchdog;
+mod work_limits;
 
 pub use api::{
     Ancestry, Answer, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, KeyLookup, LogPage,
@@ -41,6 +45,7 @@ pub use health::{HostStatus, Recovery, StorageUsage};
 pub use history::transfer::{Export, Import, Imported, Transferred};
 pub use host::{Host, ModelRoute};
 pub use options::Options;
+pub use retention_rules::{RETENTION_WINDOW_MS, RetentionPolicy, RetentionReason, RetentionRule};
 pub use run::SecondExecutor;
 pub use services::agents::{AgentRegistry, ModelTable};
 pub use services::annotations::NewAnnotation;
@@ -51,7 +56,17 @@ pub use services::conversations::{ConversationView, TurnView};
 pub use services::models::Models;
 pub use services::notifications::{Activity, Annotated, RunActivity, Subscription};
 pub use services::observer::{Caller, Follower, Observer};
-pub use services::webhooks::{DeadLetterBounds, DeadLetterView, WebhookState, WebhookView};
+pub use services::retention_pass::{DueTree, RetentionReport};
+pub use services::runners::{
+    DispatchContext, DispatchFrame, NewToken, OutsideStep, ReportedState, ResultFrame, RunnerBearer,
+    RunnerCapabilities, RunnerOwner, RunnerRegistration, RunnerReport, RunnerReports, RunnerStream, RunnerToken,
+    RunnerToolListing, RunnerTools, RunnerView, RunnerWork, StepLease, StepName, Told,
+};
+pub use services::webhooks::{
+    DeadLetterBounds, DeadLetterView, SignedDelivery, WebhookCarrier, WebhookState, WebhookView,
+};
 pub use steps::{BeforeStep, BeforeWork, Noted, StepNotes, StepThreads, Work, WorkKind};
 pub use test_hooks::{Note, Readback, TestEquipment, TestHooks};
+pub use tree_limits::TreeLimits;
 pub use watch::Watchdog;
+pub use work_limits::WorkLimits;

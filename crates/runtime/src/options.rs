@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +8,16 @@ use baton_provider::Prices;
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
+use baton_tool::runner::PoolSettings;
 
 use crate::cluster::sharing::Sharing;
+use crate::retention_rules::RetentionPolicy;
 use crate::services::observer::Observer;
 use crate::services::webhooks::bounds::DeadLetterBounds;
+use crate::services::webhooks::carrier::WebhookCarrier;
 use crate::test_hooks::TEST_PROVIDER;
+use crate::tree_limits::TreeLimits;
+use crate::work_limits::WorkLimits;
 use crate::{
     AgentRegistry, BeforeStep, BeforeWork, ModelTable, Models, Remotes, StepNotes, StepThreads, TestHooks, Watchdog,
 };
@@ -22,6 +27,9 @@ const BYTES_AHEAD: usize = 8 * 1024 * 1024;
 /// Half of what a commit may have, so that everything around the records fits too. What a run's variables may have, with
 /// every character escaped, is less.
 const MAX_STEP_BYTES: usize = baton_store::COMMIT_BYTES / 2;
+
+/// Folding this many records takes about as long as reading a state back, and writing one costs what a few of them cost.
+const CHECKPOINT_EVERY: u64 = 256;
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -33,8 +41,14 @@ pub struct Options {
     pub link_secrets: Vec<Vec<u8>>,
     /// Lets webhooks reach private addresses and plain HTTP. For tests on one machine.
     pub allow_private_webhooks: bool,
+    /// Who takes deliveries to subscribers. Without one, they go out over HTTP.
+    pub webhook_carrier: Option<Arc<dyn WebhookCarrier>>,
     /// How many dead letters of webhooks are kept, and how long.
     pub dead_letters: DeadLetterBounds,
+    /// How many trees of runs one tenant may have.
+    pub tree_limits: TreeLimits,
+    /// What may be pruned without anybody asking; nothing unless somebody says so.
+    pub retention: RetentionPolicy,
     /// Shown in callback links; relative links when absent.
     pub public_url: Option<String>,
     /// How sure a supervisor must be, and how a human is asked when it is not.
@@ -50,12 +64,17 @@ pub struct Options {
     /// How long a run is stepped before others get their turn, beside the bounds above: what it computes may take long
     /// though it writes little. None where what is committed when must not depend on the machine.
     pub longest_burst: Option<Duration>,
+    /// After how many records a run's state is written beside its log; 0 for never. Without it, long logs take longer to
+    /// load, and nothing else changes.
+    pub checkpoint_every: u64,
     /// How many bytes one step may write. One that wants more is refused before anybody else shares its commit.
     pub max_step_bytes: usize,
     /// Values that must never be stored: taken out of memory and workspace on their way in.
     pub secrets: Vec<Secret>,
     /// Where models are reached. A test mode adds `mock`.
     pub models: Models,
+    /// How much of what all share one tenant may use at once.
+    pub work_limits: WorkLimits,
     /// Other hosts that runs may have workers on.
     pub remotes: Remotes,
     /// Which of their models stands for which class of an agent.
@@ -65,6 +84,10 @@ pub struct Options {
     /// What agents may call, and how often.
     pub tools: Toolbox,
     pub tool_limits: Option<Arc<ToolLimits>>,
+    /// Whether runners may sign in, and calls wait for them.
+    pub runner_channel: bool,
+    /// What the operator says about pools of runners.
+    pub runners: BTreeMap<String, PoolSettings>,
     /// Looks up HTTP calls of unknown outcome.
     pub http: Option<HttpEffect>,
     /// What models cost; a run whose cost is bounded calls no model without a price.
@@ -139,7 +162,11 @@ impl Default for Options {
             test_hooks: None,
             link_secrets: Vec::new(),
             allow_private_webhooks: false,
+            webhook_carrier: None,
             dead_letters: DeadLetterBounds::default(),
+            tree_limits: TreeLimits::default(),
+            work_limits: WorkLimits::default(),
+            retention: RetentionPolicy::default(),
             public_url: None,
             escalation: Escalation::default(),
             context: ContextBounds::default(),
@@ -147,6 +174,7 @@ impl Default for Options {
             records_ahead: 512,
             bytes_ahead: BYTES_AHEAD,
             longest_burst: None,
+            checkpoint_every: CHECKPOINT_EVERY,
             max_step_bytes: MAX_STEP_BYTES,
             secrets: Vec::new(),
             models: Models::default(),
@@ -155,6 +183,8 @@ impl Default for Options {
             agent_registry: AgentRegistry::default(),
             tools: Toolbox::default(),
             tool_limits: None,
+            runner_channel: true,
+            runners: BTreeMap::new(),
             http: None,
             prices: Prices::default(),
             host_id: "baton.local".to_owned(),

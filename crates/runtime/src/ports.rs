@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use baton_engine::{Command, RemoteChildTask};
 use baton_model::RunId;
+use baton_store::WriteChain;
 use futures_util::future::BoxFuture;
 
 use crate::Error;
@@ -50,11 +51,11 @@ pub(crate) trait TellRuns: Send + Sync {
 /// Makes what a run wants of the world come true. Called under the run's lock: it starts tasks and waits for nothing.
 pub(crate) trait EffectSink: Send + Sync {
     /// The calls in flight for a run become those that it wants. `count` records must be on disk before one is made.
-    fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>);
+    fn see_to_calls(&self, chain: &Arc<WriteChain>, run: &RunId, count: u64, wanted: Vec<Wanted>);
     /// The same for its children on other hosts.
     fn see_to_remote_children(
         &self,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         run: &RunId,
         count: u64,
         paused: bool,
@@ -63,22 +64,22 @@ pub(crate) trait EffectSink: Send + Sync {
 }
 
 impl Port<dyn EffectSink> {
-    pub(crate) fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
+    pub(crate) fn see_to_calls(&self, chain: &Arc<WriteChain>, run: &RunId, count: u64, wanted: Vec<Wanted>) {
         if let Some(sink) = self.get() {
-            sink.see_to_calls(generation, run, count, wanted);
+            sink.see_to_calls(chain, run, count, wanted);
         }
     }
 
     pub(crate) fn see_to_remote_children(
         &self,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         run: &RunId,
         count: u64,
         paused: bool,
         wanted: Vec<RemoteChildTask>,
     ) {
         if let Some(sink) = self.get() {
-            sink.see_to_remote_children(generation, run, count, paused, wanted);
+            sink.see_to_remote_children(chain, run, count, paused, wanted);
         }
     }
 }

@@ -72,6 +72,7 @@ impl RunRecovery {
                 Err(error) => {
                     tracing::error!(%error, "recovery could not read the unfinished runs; trying again shortly");
                     tokio::select! {
+                        biased;
                         () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => continue,
                         () = self.tasks.stop.cancelled() => return,
                     }
@@ -104,7 +105,7 @@ impl RunRecovery {
         let room = Arc::clone(self);
         let lanes = Arc::clone(lanes);
         let work = async move {
-            let in_memory = room.storage.current().runs.get(&run).map(|handle| handle.tenant.clone());
+            let in_memory = room.storage.current().run(&run).map(|handle| handle.tenant.clone());
             let tenant = match in_memory {
                 Some(tenant) => Some(tenant),
                 None => room.store.run(&run).await.ok().flatten().map(|row| row.tenant),
@@ -124,7 +125,7 @@ impl RunRecovery {
 
     /// A run that is in memory goes on; one that is not may be a fork that has hardly begun.
     async fn go_on(&self, run: &RunId) -> Result<(), Error> {
-        if self.storage.current().runs.contains_key(run) {
+        if self.storage.current().run(run).is_some() {
             return self.commands.advance_once(run).await;
         }
         match self.store.run(run).await? {
@@ -146,6 +147,10 @@ impl RunRecovery {
             Err(error) if error.code == code::RUN_NOT_FOUND => {}
             // Another host drives it by now, or nobody may until it is released.
             Err(error) if error.is_elsewhere() || error.is_quarantined() => {}
+            // Its row does not read back. Nobody can go on with it, and whoever asks for it is told.
+            Err(error) if error.is_damage() => {
+                tracing::error!(%run, %error, cause = ?error.source, "a run cannot be woken: what is stored of it is damaged");
+            }
             Err(error) => {
                 tracing::warn!(%run, %error, "could not wake a run; trying again shortly");
                 self.timers.set(run, self.clock.now().plus_millis(RETRY_MS));

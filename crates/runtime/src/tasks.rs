@@ -130,6 +130,7 @@ impl Tasks {
                 metrics::counter!("baton_task_restarts_total", "task" => name).increment(1);
                 tasks.watch.task_down(name, why);
                 tokio::select! {
+                    biased;
                     () = tasks.clock.until(tasks.clock.now().plus_millis(RETRY_MS)) => {}
                     () = tasks.stop.cancelled() => return,
                 }
@@ -165,6 +166,7 @@ impl Tasks {
             metrics::counter!("baton_task_restarts_total", "task" => name).increment(1);
             self.watch.task_down(name, why);
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
                 () = self.stop.cancelled() => return,
             }

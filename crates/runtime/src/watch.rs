@@ -58,7 +58,7 @@ pub(crate) struct Watch {
     down: Mutex<BTreeMap<&'static str, String>>,
     stuck: Mutex<Option<Trouble>>,
     /// The watchdog looks for as long as this is there.
-    pub(crate) watching: Mutex<Option<mpsc::Sender<()>>>,
+    pub(crate) watching: Mutex<Option<mpsc::SyncSender<()>>>,
 }
 
 /// Why the host is not getting on.

@@ -31,13 +31,14 @@ impl WatchdogTask {
             while !room.tasks.stop.is_cancelled() {
                 room.watch.beat();
                 tokio::select! {
+                    biased;
                     () = tokio::time::sleep(every) => {}
                     () = room.tasks.stop.cancelled() => {}
                 }
             }
         });
         // Until the very end: something may freeze while the host stops, too.
-        let (stopped, stops) = mpsc::channel::<()>();
+        let (stopped, stops) = mpsc::sync_channel::<()>(1);
         *self.watch.watching.lock() = Some(stopped);
         let me = Arc::downgrade(self);
         let watching = std::thread::Builder::new().name("baton-watchdog".to_owned()).spawn(move || {

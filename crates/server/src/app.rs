@@ -3,15 +3,16 @@ use std::sync::{Arc, LazyLock};
 
 use baton_runtime::Host;
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::arrival::Arrival;
 use crate::document::Document;
 use crate::idempotency::InFlight;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
-use crate::rate_limit::RateLimit;
+use crate::quotas::Quotas;
+use crate::rate_limit::{RateLimit, Whose};
 use crate::{Keys, ServerOptions};
 
 /// What every handler can reach. Cheap to clone.
@@ -22,13 +23,15 @@ pub struct Inner {
     pub host: Host,
     pub(crate) keys: Keys,
     pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) tenant_rate_limit: Option<RateLimit>,
     pub(crate) in_flight: InFlight,
     /// Executions that go on when their caller hangs up; waited for before the process stops.
     pub(crate) tasks: TaskTracker,
     pub(crate) max_body_bytes: usize,
     pub(crate) version: String,
-    /// One permit per request or open stream.
-    pub(crate) capacity: Arc<Semaphore>,
+    pub arrival: Arrival,
+    /// Requests and open streams.
+    pub(crate) quotas: Arc<Quotas>,
     /// Cancelled when the process wants to stop: streams and long polls end.
     pub(crate) shutdown: CancellationToken,
     pub(crate) documents: Documents,
@@ -50,16 +53,21 @@ pub(crate) struct Documents {
 impl App {
     pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken, documents: Documents) -> Self {
         let keys = if options.test_capabilities.is_some() { options.keys.all_test() } else { options.keys };
-        let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
+        let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len(), Whose::Key));
+        let per_tenant = options.tenants.rate_per_second;
+        let tenant_rate_limit = per_tenant.and_then(|limit| RateLimit::new(limit, keys.len(), Whose::Tenant));
+        let quotas = Quotas::new(options.inflight_cap, options.tenants, keys.has_several_tenants());
         Self(Arc::new(Inner {
             host,
             keys,
             rate_limit,
+            tenant_rate_limit,
             in_flight: InFlight::default(),
             tasks: TaskTracker::new(),
             max_body_bytes: options.max_body_bytes,
             version: options.version,
-            capacity: Arc::new(Semaphore::new(options.inflight_cap.clamp(1, Semaphore::MAX_PERMITS))),
+            arrival: Arrival { whole: options.connections.body, next: options.connections.body_idle },
+            quotas,
             shutdown,
             documents,
             metrics: Metrics::shared(),

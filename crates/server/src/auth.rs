@@ -2,17 +2,18 @@
 //! asked only after all three.
 
 pub(crate) mod access;
+pub(crate) mod runner;
 pub mod scope;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use baton_model::{Principal, Scope};
+use axum::http::{HeaderMap, StatusCode};
+use baton_model::{Principal, Scope, TenantId};
 
 use self::scope::Needs;
 use crate::app::App;
@@ -80,7 +81,7 @@ impl<S: Needs> FromRequestParts<App> for Allowed<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Unasked(caller(parts, app)?, PhantomData).allow()
+        Unasked(key_or_refusal(parts, app).await?, PhantomData).allow()
     }
 }
 
@@ -88,7 +89,7 @@ impl FromRequestParts<App> for AnyKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        caller(parts, app).map(Self)
+        key_or_refusal(parts, app).await.map(Self)
     }
 }
 
@@ -96,18 +97,57 @@ impl<S> FromRequestParts<App> for Unasked<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Ok(Self(caller(parts, app)?, PhantomData))
+        Ok(Self(key_or_refusal(parts, app).await?, PhantomData))
     }
+}
+
+/// Whoever the key belongs to. A token of a runner is known, and opens nothing that a key opens.
+async fn key_or_refusal(parts: &Parts, app: &App) -> Result<Arc<Principal>, ApiError> {
+    match caller(parts, app) {
+        Err(refused) if refused.status == StatusCode::UNAUTHORIZED && is_runner(parts, app).await => {
+            Err(ApiError::forbidden("A runner's token opens the channel of runners and nothing else."))
+        }
+        found => found,
+    }
+}
+
+/// Whether a request came with a token of a runner.
+async fn is_runner(parts: &Parts, app: &App) -> bool {
+    match bearer(&parts.headers) {
+        Some(token) => matches!(app.host.runner_bearer(token).await, Ok(Some(_))),
+        None => false,
+    }
+}
+
+/// Whose key a request came with, once it was looked up.
+#[derive(Clone)]
+struct Identified(usize, Arc<Principal>);
+
+/// Looks the key up and remembers it, for whoever asks next. Nobody is refused here.
+pub(crate) fn identify(app: &App, request: &mut Request) -> Option<TenantId> {
+    let token = bearer(request.headers())?;
+    let Some((index, principal)) = app.keys.find(token) else { return app.host.runner_tenant(token) };
+    let tenant = principal.tenant.clone();
+    request.extensions_mut().insert(Identified(index, principal));
+    Some(tenant)
 }
 
 /// Whoever the key belongs to, within their rate limit.
 fn caller(parts: &Parts, app: &App) -> Result<Arc<Principal>, ApiError> {
-    let key = bearer(&parts.headers)
-        .ok_or_else(|| ApiError::unauthenticated("Send an API key as `Authorization: Bearer <key>`."))?;
-    let (index, principal) =
-        app.keys.find(key).ok_or_else(|| ApiError::unauthenticated("This API key is not known here."))?;
+    let Identified(index, principal) = match parts.extensions.get::<Identified>() {
+        Some(known) => known.clone(),
+        None => {
+            let key = bearer(&parts.headers)
+                .ok_or_else(|| ApiError::unauthenticated("Send an API key as `Authorization: Bearer <key>`."))?;
+            let found = app.keys.find(key).map(|(index, principal)| Identified(index, principal));
+            found.ok_or_else(|| ApiError::unauthenticated("This API key is not known here."))?
+        }
+    };
     if let Some(rate_limit) = &app.rate_limit {
         rate_limit.check(index)?;
+    }
+    if let Some(rate_limit) = &app.tenant_rate_limit {
+        rate_limit.check(app.keys.tenant_of(index))?;
     }
     Ok(principal)
 }

@@ -13,31 +13,35 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
 use crate::app::App;
+use crate::arrival::Arrival;
 use crate::error::ApiError;
-
-/// How long a body may take to arrive: a caller that sends a byte a minute must not hold a place for long.
-const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// How much of a body that is too large is read before the answer.
 const DRAINED: usize = 64 * 1024 * 1024;
 
 /// Reads a body of at most `limit` bytes. A declared length is judged before anything is read.
-pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(ARRIVAL, receive(headers, body, limit)).await {
+pub async fn read(headers: &HeaderMap, body: Body, limit: usize, arrival: Arrival) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(arrival.whole, receive(headers, body, limit, arrival.next)).await {
         Ok(received) => received,
-        Err(_) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            code::REQUEST_TIMEOUT,
-            "The request body did not arrive in time. Send it again.",
-        )),
+        Err(_) => Err(too_slow()),
     }
+}
+
+fn too_slow() -> ApiError {
+    let message = "The request body did not arrive in time. Send it again.";
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, code::REQUEST_TIMEOUT, message)
+}
+
+/// The next piece, if it comes in time.
+async fn piece(frames: &mut BodyDataStream, next: Duration) -> Result<Option<Result<Bytes, axum::Error>>, ApiError> {
+    tokio::time::timeout(next, frames.next()).await.map_err(|_| too_slow())
 }
 
 /// Most clients send all of a body before they read; closing on them would lose the answer. So what is too much is read
 /// and dropped, within reason.
-async fn too_large(mut frames: BodyDataStream, limit: usize) -> ApiError {
+async fn too_large(mut frames: BodyDataStream, limit: usize, next: Duration) -> ApiError {
     let mut left = DRAINED;
-    while let Some(Ok(frame)) = frames.next().await
+    while let Ok(Some(Ok(frame))) = piece(&mut frames, next).await
         && left > frame.len()
     {
         left -= frame.len();
@@ -45,18 +49,18 @@ async fn too_large(mut frames: BodyDataStream, limit: usize) -> ApiError {
     ApiError::payload_too_large(limit)
 }
 
-async fn receive(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+async fn receive(headers: &HeaderMap, body: Body, limit: usize, next: Duration) -> Result<Bytes, ApiError> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
     let mut frames = body.into_data_stream();
     if declared.is_some_and(|length| length > limit as u64) {
-        return Err(too_large(frames, limit).await);
+        return Err(too_large(frames, limit, next).await);
     }
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
-    while let Some(frame) = frames.next().await {
+    while let Some(frame) = piece(&mut frames, next).await? {
         let frame = frame.map_err(|_| ApiError::invalid("The request body ended early."))?;
         if first.len() + rest.len() + frame.len() > limit {
-            return Err(too_large(frames, limit).await);
+            return Err(too_large(frames, limit, next).await);
         }
         if first.is_empty() {
             first = frame;
@@ -101,7 +105,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let bytes = read(&parts.headers, body, app.max_body_bytes).await?;
+        let bytes = read(&parts.headers, body, app.max_body_bytes, app.arrival).await?;
         Ok(Self(parse(&bytes).map_err(|error| error.without(&app.host.options().secrets))?))
     }
 }
@@ -173,6 +177,8 @@ mod tests {
     use super::*;
     use serde::Deserialize;
 
+    const ARRIVAL: Arrival = Arrival { whole: Duration::from_secs(30), next: Duration::from_secs(10) };
+
     #[derive(Debug, Default, Deserialize, PartialEq)]
     #[serde(deny_unknown_fields)]
     struct Order {
@@ -237,19 +243,35 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_comes_is_given_up() {
         let never = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        assert_eq!(read(&HeaderMap::new(), never, 5).await.unwrap_err().status, 408);
+        assert_eq!(read(&HeaderMap::new(), never, 5, ARRIVAL).await.unwrap_err().status, 408);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up_and_one_that_stops_is_sooner() {
+        let trickle = |every: u64| {
+            let pieces = futures_util::stream::unfold((), move |()| async move {
+                tokio::time::sleep(Duration::from_secs(every)).await;
+                Some((Ok::<_, std::io::Error>(Bytes::from("x")), ()))
+            });
+            Body::from_stream(pieces)
+        };
+        for (every, given_up_after) in [(9, 30), (60, 10)] {
+            let began = tokio::time::Instant::now();
+            assert_eq!(read(&HeaderMap::new(), trickle(every), 1000, ARRIVAL).await.unwrap_err().status, 408);
+            assert_eq!(began.elapsed().as_secs(), given_up_after);
+        }
     }
 
     #[tokio::test]
     async fn size_is_bounded_with_and_without_a_declared_length() {
         let mut headers = HeaderMap::new();
-        assert_eq!(read(&headers, Body::from("12345"), 5).await.unwrap(), "12345");
-        assert_eq!(read(&headers, Body::from("123456"), 5).await.unwrap_err().status, 413);
+        assert_eq!(read(&headers, Body::from("12345"), 5, ARRIVAL).await.unwrap(), "12345");
+        assert_eq!(read(&headers, Body::from("123456"), 5, ARRIVAL).await.unwrap_err().status, 413);
         let frames = || ["12", "34", "56"].map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
         let chunked = || Body::from_stream(futures_util::stream::iter(frames()));
-        assert_eq!(read(&headers, chunked(), 6).await.unwrap(), "123456");
-        assert_eq!(read(&headers, chunked(), 5).await.unwrap_err().status, 413);
+        assert_eq!(read(&headers, chunked(), 6, ARRIVAL).await.unwrap(), "123456");
+        assert_eq!(read(&headers, chunked(), 5, ARRIVAL).await.unwrap_err().status, 413);
         headers.insert(CONTENT_LENGTH, 6.into());
-        assert_eq!(read(&headers, Body::empty(), 5).await.unwrap_err().status, 413);
+        assert_eq!(read(&headers, Body::empty(), 5, ARRIVAL).await.unwrap_err().status, 413);
     }
 }

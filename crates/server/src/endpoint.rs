@@ -2,6 +2,7 @@
 //! served beside the API (see [`router_with`](crate::router_with)) with everything that surrounds it.
 
 pub use crate::app::App;
+pub use crate::arrival::Arrival;
 pub use crate::auth::{Allowed, AnyKey, scope};
 pub use crate::body::{Json, parse, read};
 pub use crate::error::ApiError;

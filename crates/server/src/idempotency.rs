@@ -114,8 +114,8 @@ impl Mutation {
     {
         let client_key = client_key(&self.headers)?;
         let body = match self.room {
-            None => body::read(&self.headers, self.body, app.max_body_bytes).await?,
-            Some(Room { bytes, refusal }) => body::read(&self.headers, self.body, bytes)
+            None => body::read(&self.headers, self.body, app.max_body_bytes, app.arrival).await?,
+            Some(Room { bytes, refusal }) => body::read(&self.headers, self.body, bytes, app.arrival)
                 .await
                 .map_err(|error| if error.code == code::PAYLOAD_TOO_LARGE { refusal } else { error })?,
         };

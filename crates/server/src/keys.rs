@@ -13,7 +13,11 @@ pub const TEST_KEY_PREFIX: &str = "hk_test_";
 /// In a scope list: everything within the tenant, as without a list.
 const EVERY_TENANT_SCOPE: &str = "*";
 
-/// The keys a host accepts, written `key:tenant[:scope+scope…]`, comma separated. No scope list means
+/// Behind a tenant: the subject on whose behalf a key acts.
+const SUBJECT: char = '/';
+
+/// The keys a host accepts, written `key:tenant[/subject][:scope+scope…]`, comma separated. A subject of its own has runs
+/// and runners of its own. No scope list means
 /// every scope within the tenant, and so does `*` in a list; scopes of the operator have to be named.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<Entry>);
@@ -27,7 +31,7 @@ struct Entry {
 /// Why a key list was refused. Positions count from 1; the key itself is never repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysError {
-    #[error("API key {position} is not written `key:tenant[:scope+scope]`")]
+    #[error("API key {position} is not written `key:tenant[/subject][:scope+scope]`")]
     Malformed { position: usize },
     #[error("API key {position} names the unknown scope `{scope}`; known scopes: {known}")]
     UnknownScope { position: usize, scope: String, known: String },
@@ -44,6 +48,13 @@ impl Keys {
             let (Some(key), Some(tenant)) = (fields.next(), fields.next()) else {
                 return Err(KeysError::Malformed { position });
             };
+            let (tenant, acts_for) = match tenant.split_once(SUBJECT) {
+                Some((tenant, subject)) => (tenant, Some(subject.to_owned())),
+                None => (tenant, None),
+            };
+            if acts_for.as_deref() == Some("") {
+                return Err(KeysError::Malformed { position });
+            }
             if key.is_empty() || tenant.is_empty() || key.contains(char::is_whitespace) {
                 return Err(KeysError::Malformed { position });
             }
@@ -54,7 +65,7 @@ impl Keys {
             if keys.find(key).is_some() {
                 return Err(KeysError::Duplicate { position });
             }
-            keys.add(key, TenantId::new(tenant), scopes);
+            keys.add(key, TenantId::new(tenant), acts_for, scopes);
         }
         Ok(keys)
     }
@@ -72,10 +83,16 @@ impl Keys {
         self.0.windows(2).any(|pair| pair[0].principal.tenant != pair[1].principal.tenant)
     }
 
-    fn add(&mut self, key: &str, tenant: TenantId, scopes: Scopes) {
+    /// Where a key's tenant has its first key: one number for all keys of a tenant.
+    pub(crate) fn tenant_of(&self, index: usize) -> usize {
+        let Some(own) = self.0.get(index) else { return index };
+        self.0.iter().position(|entry| entry.principal.tenant == own.principal.tenant).unwrap_or(index)
+    }
+
+    fn add(&mut self, key: &str, tenant: TenantId, acts_for: Option<String>, scopes: Scopes) {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let subject = format!("key_{}", hex(&digest[..6]));
-        let principal = Principal { tenant, subject, scopes, test: key.starts_with(TEST_KEY_PREFIX) };
+        let principal = Principal { tenant, subject, acts_for, scopes, test: key.starts_with(TEST_KEY_PREFIX) };
         self.0.push(Entry { digest, principal: Arc::new(principal) });
     }
 
@@ -128,14 +145,30 @@ mod tests {
         let (index, alpha) = keys.find("alpha").unwrap();
         assert_eq!((index, alpha.tenant.as_str(), alpha.test), (0, "acme", false));
         assert!(Scope::ALL.iter().all(|scope| alpha.scopes.allow(*scope) != scope.is_operators()));
-        let (_, operator) = Keys::parse("k:acme:*+host:operate").unwrap().find("k").unwrap();
+        let (_, operator) = Keys::parse("k:acme:*+host:operate+runners:manage:any").unwrap().find("k").unwrap();
         assert!(Scope::ALL.iter().all(|scope| operator.scopes.allow(*scope)) && operator.scopes.is_whole_tenant());
+        let three = Keys::parse("a:x,b:y,c:x").unwrap();
+        assert_eq!([0, 1, 2].map(|index| three.tenant_of(index)), [0, 1, 0]);
         let (index, beta) = keys.find("beta").unwrap();
         assert_eq!((index, beta.tenant.as_str()), (1, "beta-co"));
         assert!(beta.scopes.allow(Scope::RunsRead) && beta.scopes.allow(Scope::RunsCreate));
         assert!(!beta.scopes.allow(Scope::RunsCancel));
         assert_eq!(keys.find("gamma"), None);
         assert_eq!(keys.find(""), None);
+    }
+
+    #[test]
+    fn a_key_may_act_for_a_subject_of_its_own() {
+        let keys = Keys::parse("alpha:acme/ann,beta:acme/bob:runs:read,gamma:acme").unwrap();
+        let who = |key: &str| keys.find(key).unwrap().1;
+        assert_eq!((who("alpha").tenant.as_str(), who("alpha").run_subject()), ("acme", "ann".to_owned()));
+        assert_eq!(
+            (who("beta").run_subject(), who("beta").scopes.names()),
+            ("bob".to_owned(), vec!["runs:read".into()])
+        );
+        assert_eq!(who("gamma").run_subject(), "tenant:acme");
+        assert_eq!(Keys::parse("a:acme/").unwrap_err(), KeysError::Malformed { position: 1 });
+        assert_eq!(Keys::parse("a:/ann").unwrap_err(), KeysError::Malformed { position: 1 });
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! statuses in one place ([`error`]), replies become repeatable in one place ([`idempotency`]).
 
 mod app;
+mod arrival;
 mod auth;
 mod body;
+mod connections;
 mod console;
 mod document;
 pub mod endpoint;
@@ -25,6 +27,7 @@ mod openapi;
 mod options;
 mod path;
 mod query;
+mod quotas;
 mod rate_limit;
 mod reply;
 mod router;
@@ -36,10 +39,12 @@ mod spans;
 mod sse;
 mod verb_path;
 
+pub use connections::ConnectionLimits;
 pub use entrance::Entrance;
 pub use keys::{Keys, KeysError};
 pub use log_tail::{LogLine, LogTail};
 pub use options::ServerOptions;
+pub use quotas::TenantLimits;
 pub use router::{router, router_with};
 pub use routes::discovery::discovery_document;
 pub use serve::{serve, serve_entrance};

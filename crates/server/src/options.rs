@@ -1,7 +1,7 @@
 use serde_json::{Map, Value};
 
-use crate::Keys;
 use crate::log_tail::LogTail;
+use crate::{ConnectionLimits, Keys, TenantLimits};
 
 /// How the HTTP face behaves.
 #[derive(Clone, Debug)]
@@ -18,6 +18,9 @@ pub struct ServerOptions {
     pub max_body_bytes: usize,
     /// Requests and open streams served at once; above it callers are told to come back.
     pub inflight_cap: usize,
+    /// What one tenant may have of it.
+    pub tenants: TenantLimits,
+    pub connections: ConnectionLimits,
     /// The newest lines of the process's log, shown to operators.
     pub logs: LogTail,
 }
@@ -32,6 +35,8 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_body_bytes: 4 * 1024 * 1024,
             inflight_cap: 10_000,
+            tenants: TenantLimits::default(),
+            connections: ConnectionLimits::default(),
             logs: LogTail::default(),
         }
     }

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::serve::ListenerExt as _;
 use baton_runtime::Host;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::connections::{self, Table};
 use crate::metrics::Metrics;
-use crate::{Entrance, ServerOptions, metrics};
+use crate::{ConnectionLimits, Entrance, ServerOptions, metrics};
 
 /// How long requests in progress may take once a stop was asked for. Streams and long polls end at once.
 const GRACE: Duration = Duration::from_secs(10);
@@ -21,24 +21,17 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let entrance = Entrance::new(shutdown);
+    let limits = options.connections.clone();
     entrance.open(host, options);
-    serve_entrance(listener, entrance).await
+    serve_entrance(listener, entrance, limits).await;
+    Ok(())
 }
 
 /// The same for a host that may not be open yet.
-pub async fn serve_entrance(listener: TcpListener, entrance: Entrance) -> std::io::Result<()> {
-    let shutdown = entrance.shutdown().clone();
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
-        }
-    });
-    let service = <Entrance as axum::ServiceExt<Request>>::into_make_service(entrance.clone());
-    let serving = axum::serve(listener, service).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-    let overtime = async {
-        shutdown.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
+pub async fn serve_entrance(listener: TcpListener, entrance: Entrance, limits: ConnectionLimits) {
+    let (table, tasks, cut) = (Table::new(limits), TaskTracker::new(), CancellationToken::new());
+    // However this ends: no connection outlives it.
+    let _cut_at_the_end = cut.clone().drop_guard();
     let upkeep = async {
         loop {
             tokio::time::sleep(metrics::UPKEEP).await;
@@ -46,16 +39,19 @@ pub async fn serve_entrance(listener: TcpListener, entrance: Entrance) -> std::i
         }
     };
     let finished = async {
-        let result = serving.into_future().await;
-        entrance.finish().await;
-        result
+        connections::accept(listener, &entrance, &table, &tasks, &cut).await;
+        let done = async {
+            tasks.close();
+            tasks.wait().await;
+            entrance.finish().await;
+        };
+        if tokio::time::timeout(GRACE, done).await.is_err() {
+            tracing::warn!(seconds = GRACE.as_secs(), "some requests did not finish in time and were cut off");
+        }
     };
     tokio::select! {
-        result = finished => result,
-        () = overtime => {
-            tracing::warn!(seconds = GRACE.as_secs(), "some requests did not finish in time and were cut off");
-            Ok(())
-        }
-        () = upkeep => Ok(()),
+        () = finished => {}
+        never = table.keep() => match never {},
+        () = upkeep => {}
     }
 }

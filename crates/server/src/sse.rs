@@ -5,6 +5,7 @@ mod activity;
 mod feed;
 mod frame;
 mod mode;
+mod runner;
 
 use std::io;
 use std::time::Duration;
@@ -15,9 +16,12 @@ use axum::response::Response;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use crate::quotas::OpenStream;
+
 pub(crate) use activity::ActivityFeed;
-pub(crate) use feed::{Feed, PAGE};
+pub(crate) use feed::{Feed, PAGE, PAGE_BYTES};
 pub(crate) use mode::{Modes, buffer_ms};
+pub(crate) use runner::RunnerFeed;
 
 /// A reader that has heard nothing for this long is shown that the stream is open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -32,11 +36,12 @@ pub(crate) trait Pieces: Send + Sized + 'static {
     /// When a sign of life is due.
     fn heartbeat_at(&mut self) -> &mut Instant;
 
-    fn into_body(self) -> Body {
-        Body::from_stream(futures_util::stream::unfold(self, |mut pieces| async move {
+    /// It counts as open until it ends or its reader goes.
+    fn into_body(self, open: OpenStream) -> Body {
+        Body::from_stream(futures_util::stream::unfold((self, open), |(mut pieces, open)| async move {
             let piece = pieces.next().await?;
             *pieces.heartbeat_at() = Instant::now() + HEARTBEAT;
-            Some((piece.map(Bytes::from), pieces))
+            Some((piece.map(Bytes::from), (pieces, open)))
         }))
     }
 }

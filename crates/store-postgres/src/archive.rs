@@ -23,19 +23,11 @@ impl Archive for PostgresStore {
     }
 
     async fn page(&self, table: Table, after: Option<&Entry>, limit: usize) -> Result<Vec<Entry>, Error> {
-        // A number that only goes up stands for when a run was created.
-        let key = if table == Table::Runs { "position".to_owned() } else { table.key().join(", ") };
-        let mut wanted = if table == Table::Bases { "base IS NOT NULL" } else { "true" }.to_owned();
-        let mut values: Vec<Value> = Vec::new();
-        if let Some(after) = after {
-            let place: Vec<String> = after.key().into_iter().map(|part| place(part, &mut values)).collect();
-            wanted.push_str(&format!(" AND ({key}) > ({})", place.join(", ")));
-        }
-        values.push(Box::new(bound(limit)));
-        let (columns, from, count) = (columns(table), table.name(), values.len());
-        let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ${count}");
-        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.questions.list(&sql, &values, |row| rows::entry(table, row)).await
+        self.page_past(table, after, 0, limit).await
+    }
+
+    async fn row_past(&self, table: Table, after: Option<&Entry>, skipped: u64) -> Result<Option<Entry>, Error> {
+        Ok(self.page_past(table, after, skipped, 1).await?.pop())
     }
 
     async fn restore(&self, entries: Vec<Entry>) -> Result<(), Error> {
@@ -45,8 +37,34 @@ impl Archive for PostgresStore {
     }
 }
 
+impl PostgresStore {
+    async fn page_past(
+        &self,
+        table: Table,
+        after: Option<&Entry>,
+        skipped: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        // A number that only goes up stands for when a run was created.
+        let key = if table == Table::Runs { "position".to_owned() } else { table.key().join(", ") };
+        let mut wanted = if table == Table::Bases { "base IS NOT NULL" } else { "true" }.to_owned();
+        let mut values: Vec<Value> = Vec::new();
+        if let Some(after) = after {
+            let place: Vec<String> = after.key().into_iter().map(|part| place(part, &mut values)).collect();
+            wanted.push_str(&format!(" AND ({key}) > ({})", place.join(", ")));
+        }
+        values.push(Box::new(bound(limit)));
+        let (from, count) = (table.name(), values.len());
+        let sums: String = table.sums().iter().map(|sum| format!(", {}", sum.column)).collect();
+        let columns = columns(table) + &sums;
+        let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ${count} OFFSET {skipped}");
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+        self.questions.list(&sql, &values, |row| rows::entry(table, row)).await
+    }
+}
+
 /// As [`Entry::read`] wants them.
-fn columns(table: Table) -> String {
+pub(crate) fn columns(table: Table) -> String {
     match table {
         Table::Blobs => "digest, bytes".to_owned(),
         Table::Records => format!("{}, run", rows::list(table.columns())),

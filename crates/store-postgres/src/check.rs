@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Row};
 use crate::connect::Connector;
 use crate::error::{read_error, unavailable};
 use crate::settings::Settings;
-use crate::{PostgresStore, rows};
+use crate::{PostgresStore, check_contents, rows};
 
 /// Enough to see what is wrong.
 const FINDINGS: i64 = 100;
@@ -30,6 +30,8 @@ pub struct Report {
     pub hosts: u64,
     /// What does not fit, a sentence each.
     pub problems: Vec<String>,
+    /// Whether the server itself notices pages that are damaged (`data_checksums`).
+    pub page_checksums: bool,
 }
 
 impl PostgresStore {
@@ -42,10 +44,11 @@ impl PostgresStore {
             client.simple_query("SELECT 1").await.map_err(read_error)?;
         }
         let round_trip = start.elapsed() / 10;
+        let page_checksums = one(&client, "SELECT current_setting('data_checksums') = 'on'").await?.get(0);
         let there =
             one(&client, "SELECT to_regclass('runs') IS NOT NULL AND to_regclass('sessions') IS NOT NULL").await?;
         if !there.get::<_, bool>(0) {
-            return Ok(Report { server, round_trip, empty: true, ..Report::default() });
+            return Ok(Report { server, round_trip, page_checksums, empty: true, ..Report::default() });
         }
         // One state for all questions, whatever is written meanwhile.
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(read_error)?;
@@ -68,9 +71,11 @@ impl PostgresStore {
         for row in client.query(SPLIT_TREES, &[&FINDINGS]).await.map_err(read_error)? {
             problems.push(format!("{} is driven by another host than its tree", rows::run_id(&row)?));
         }
+        check_contents::all(&client, &mut problems).await?;
         Ok(Report {
             server,
             round_trip,
+            page_checksums,
             empty: false,
             runs: count("SELECT count(*) FROM runs").await?,
             events: count("SELECT count(*) FROM events").await?,

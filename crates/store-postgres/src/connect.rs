@@ -160,7 +160,9 @@ async fn settle(client: &Client, used: Use) -> Result<(), tokio_postgres::Error>
 async fn migrate_with(mut client: Client) -> Result<(), Error> {
     use refinery::error::Kind;
     for attempt in 1.. {
-        match embedded::migrations::runner().run_async(&mut client).await {
+        // In one transaction: a host that dies between a migration and the note that it was made would leave a schema that no
+        // host can migrate any more.
+        match embedded::migrations::runner().set_grouped(true).run_async(&mut client).await {
             Ok(report) => {
                 for migration in report.applied_migrations() {
                     tracing::info!(%migration, "migrated");

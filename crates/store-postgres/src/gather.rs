@@ -120,6 +120,7 @@ fn again(error: &Error) -> Error {
     match error {
         Error::Unavailable { reason, .. } => unavailable(reason.clone()),
         Error::Corrupt { reason } => Error::Corrupt { reason: reason.clone() },
+        Error::Damaged { run, seq, reason } => Error::damaged(run, *seq, reason),
         Error::Locked { path, pid } => Error::Locked { path: path.clone(), pid: pid.clone() },
     }
 }

@@ -5,17 +5,20 @@ use std::sync::LazyLock;
 
 use baton_model::{RunId, Timestamp};
 use baton_store::codec::{
-    CHANGE_WITH_TAGS, Column, Existing, Inserts, Kind, NewRun, Stored, integer, write_versioned_store,
+    self, CHANGE_WITH_TAGS, Column, Existing, Inserts, Kind, NewRun, Stored, Sum, integer, new_run_sums,
+    write_versioned_store,
 };
 use baton_store::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
-    VersionedStoreId, VersionedStoreState, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Checkpoint, CheckpointChunk, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow,
+    RunnerRow, SpendingRow, StepRow, StoredRecord, TokenRow, VersionedStoreId, VersionedStoreState, Webhook,
+    WorkflowVersion,
 };
 
 use crate::lists::Lists;
 use crate::rows::versioned_key;
 use crate::statement::Statement;
 use crate::summary::Told;
+use crate::text;
 
 /// What a table has beside the columns that every database has.
 #[derive(Default)]
@@ -38,7 +41,7 @@ const fn type_of(kind: Kind) -> &'static str {
     }
 }
 
-fn inserts(table: &str, columns: &[Column], key: &[&str], own: &Own) -> Inserts {
+fn inserts(table: &str, columns: &[Column], key: &[&str], sums: &[Sum], own: &Own) -> Inserts {
     let mut names: Vec<String> = columns.iter().map(|column| column.name.to_owned()).collect();
     let mut types: Vec<&str> = columns.iter().map(|column| type_of(column.kind)).collect();
     let mut selected: Vec<String> = columns
@@ -47,7 +50,8 @@ fn inserts(table: &str, columns: &[Column], key: &[&str], own: &Own) -> Inserts 
         .collect();
     let longs = columns.iter().filter(|column| column.kind == Kind::Name).map(|column| format!("long_{}", column.name));
     let own_lists = own.lists.iter().map(|(name, kind)| ((*name).to_owned(), *kind));
-    for (name, kind) in longs.map(|name| (name, "TEXT")).chain(own_lists) {
+    let sums = sums.iter().map(|sum| (sum.column.to_owned(), "BIGINT"));
+    for (name, kind) in longs.map(|name| (name, "TEXT")).chain(sums).chain(own_lists) {
         names.push(name.clone());
         selected.push(name);
         types.push(kind);
@@ -70,6 +74,7 @@ fn inserts(table: &str, columns: &[Column], key: &[&str], own: &Own) -> Inserts 
     Inserts {
         keep: format!("{refuse} ON CONFLICT ({key}) DO NOTHING"),
         replace: format!("{refuse} ON CONFLICT ({key}) DO UPDATE SET {changed}"),
+        newer: format!("{refuse} ON CONFLICT ({key}) DO UPDATE SET {changed} WHERE excluded.version > {table}.version"),
         refuse,
     }
 }
@@ -84,7 +89,7 @@ macro_rules! plain {
         impl Plain for $row {
             fn inserts() -> &'static Inserts {
                 static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
-                    inserts(<$row>::TABLE, <$row>::COLUMNS, <$row>::KEY, &Own::default())
+                    inserts(<$row>::TABLE, <$row>::COLUMNS, <$row>::KEY, <$row>::SUMS, &Own::default())
                 });
                 &INSERTS
             }
@@ -92,15 +97,34 @@ macro_rules! plain {
     )*};
 }
 
-plain!(AnnotationRow, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, Webhook, WorkflowVersion);
+plain!(
+    AnnotationRow,
+    Checkpoint,
+    CheckpointChunk,
+    DeadLetter,
+    Delivery,
+    InterruptRow,
+    Quarantine,
+    Reply,
+    RunnerRow,
+    StepRow,
+    SpendingRow,
+    TokenRow,
+    Webhook,
+    WorkflowVersion
+);
 
 pub(crate) fn rows<'a, T: Plain + 'a>(existing: Existing, rows: impl IntoIterator<Item = &'a T>) -> Statement<'a> {
     let rows = rows.into_iter();
     let mut lists = Lists::new(T::COLUMNS, rows.size_hint().0);
+    let mut sums: Vec<Vec<i64>> = T::SUMS.iter().map(|_| Vec::with_capacity(rows.size_hint().0)).collect();
     for row in rows {
         lists.row(|lists| row.write(lists));
+        for (kept, sum) in sums.iter_mut().zip(T::SUMS) {
+            kept.push(codec::sum(sum, &[], row));
+        }
     }
-    lists.statement(T::inserts().sql(existing))
+    sums.into_iter().fold(lists.statement(T::inserts().sql(existing)), Statement::value)
 }
 
 /// In the order of creation, which positions follow. `me` is the session that owns them, or 0.
@@ -111,10 +135,12 @@ pub(crate) fn runs<'a>(existing: Existing, runs: &[NewRun<'a>], me: u64) -> Stat
         ("diverged", "BOOLEAN"),
         ("over_budget", "BOOLEAN"),
         ("cost_usd", "DOUBLE PRECISION"),
+        ("first_memory", "BIGINT"),
+        ("first_workspace", "BIGINT"),
     ];
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: LISTS, same: Some("owner"), in_order: true };
-        inserts(RunRow::TABLE, RunRow::COLUMNS, RunRow::KEY, &own)
+        inserts(RunRow::TABLE, RunRow::COLUMNS, RunRow::KEY, RunRow::SUMS, &own)
     });
     let mut lists = Lists::new(RunRow::COLUMNS, runs.len());
     for run in runs {
@@ -122,21 +148,44 @@ pub(crate) fn runs<'a>(existing: Existing, runs: &[NewRun<'a>], me: u64) -> Stat
     }
     let told: Vec<Told> = runs.iter().map(|run| Told::by(run.latest)).collect();
     let forked_at = |run: &NewRun<'_>| run.row.origin.as_ref().map_or(0, |origin| integer(origin.seq));
+    let sums: Vec<[Option<i64>; 3]> = runs.iter().map(new_run_sums).collect();
     lists
         .statement(INSERTS.sql(existing))
+        .list(sums.iter().map(|sums| sums[0]))
+        .list(sums.iter().map(|sums| sums[1]))
+        .list(sums.iter().map(|sums| sums[2]))
         .maybe_texts(runs.iter().map(NewRun::source))
         .list(runs.iter().map(forked_at))
         .list(told.iter().map(|told| told.diverged))
         .list(told.iter().map(|told| told.over_budget))
         .list(told.iter().map(|told| told.cost_usd))
+        .list(runs.iter().map(|run| run.first.map(|first| integer(first.memory))))
+        .list(runs.iter().map(|run| run.first.map(|first| integer(first.workspace))))
         .value(integer(me))
 }
+
+/// The tags of runs that are there by now, for whoever looks for runs by one.
+pub(crate) fn tags<'a>(runs: &[NewRun<'a>]) -> Option<Statement<'a>> {
+    let (mut ids, mut keys) = (Vec::new(), Vec::new());
+    for run in runs {
+        for tag in &run.row.tags {
+            ids.push(run.row.id.as_str());
+            keys.push(text::key(tag));
+        }
+    }
+    (!ids.is_empty()).then(|| Statement::new(TAGS).texts(ids).value(keys))
+}
+
+pub(crate) const TAGS: &str = "INSERT INTO run_tags (tenant, tag, created_at, position, run)
+    SELECT runs.tenant, new.tag, runs.created_at, runs.position, runs.id
+    FROM unnest($1::TEXT[], $2::TEXT[]) AS new (id, tag) JOIN runs ON runs.id = new.id
+    ON CONFLICT (tenant, tag, created_at, position) DO NOTHING";
 
 /// `me` is the session that writes them, or 0.
 pub(crate) fn records<'a>(existing: Existing, records: &[(&'a RunId, &'a StoredRecord)], me: u64) -> Statement<'a> {
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: &[("run", "TEXT")], same: Some("epoch"), in_order: false };
-        inserts(StoredRecord::TABLE, StoredRecord::COLUMNS, StoredRecord::KEY, &own)
+        inserts(StoredRecord::TABLE, StoredRecord::COLUMNS, StoredRecord::KEY, &[], &own)
     });
     let mut lists = Lists::new(StoredRecord::COLUMNS, records.len());
     for (_, record) in records {
@@ -149,13 +198,17 @@ pub(crate) fn records<'a>(existing: Existing, records: &[(&'a RunId, &'a StoredR
 pub(crate) fn changes<'a>(existing: Existing, changes: &[(&'a VersionedStoreId, &'a Change)]) -> Statement<'a> {
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
-        inserts(Change::TABLE, CHANGE_WITH_TAGS, Change::KEY, &own)
+        inserts(Change::TABLE, CHANGE_WITH_TAGS, Change::KEY, Change::SUMS, &own)
     });
     let mut lists = Lists::new(CHANGE_WITH_TAGS, changes.len());
     for (_, change) in changes {
         lists.row(|lists| change.write(lists));
     }
-    lists.statement(INSERTS.sql(existing)).list(changes.iter().map(|(ledger, _)| versioned_key(ledger)))
+    let sums = |sum: &Sum| -> Vec<i64> {
+        changes.iter().map(|(ledger, change)| codec::sum_apart(sum, &codec::whose(ledger), *change)).collect()
+    };
+    let statement = Change::SUMS.iter().fold(lists.statement(INSERTS.sql(existing)), |all, sum| all.value(sums(sum)));
+    statement.list(changes.iter().map(|(ledger, _)| versioned_key(ledger)))
 }
 
 /// A versioned store and where it stands: its version, when that was written, and up to where changes may be missing.
@@ -164,7 +217,7 @@ pub(crate) type Standing<'a> = (&'a VersionedStoreId, u64, Timestamp, u64);
 pub(crate) fn ledgers<'a>(existing: Existing, ledgers: &[Standing<'a>]) -> Statement<'a> {
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
-        inserts(VersionedStoreState::TABLE, VersionedStoreState::COLUMNS, VersionedStoreState::KEY, &own)
+        inserts(VersionedStoreState::TABLE, VersionedStoreState::COLUMNS, VersionedStoreState::KEY, &[], &own)
     });
     let mut lists = Lists::new(VersionedStoreState::COLUMNS, ledgers.len());
     for (ledger, version, updated_at, forgotten) in ledgers {

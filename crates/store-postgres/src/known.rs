@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, RunRow, VersionedStoreCommitted, VersionedStoreId, Write};
+use baton_store::{CommitError, CommitPart, Committed, RunRow, VersionedStoreCommitted, VersionedStoreId, Write};
 
 /// What was found in the database, of all that a batch of commits mentions.
 #[derive(Debug, Default)]
@@ -65,16 +65,16 @@ impl<'a> Known<'a> {
         self.found.is_none_or(|found| found.letters.contains_key(id))
     }
 
-    /// What the commit makes visible, or why it must not be. When nothing was looked up, a refusal is only a doubt.
-    pub(crate) fn judge(&mut self, commit: &'a Commit) -> Result<Judged, CommitError> {
-        commit.check_size()?;
-        let (given, answered) = self.check_owner(commit)?;
-        let runs = commit.check(|run| Ok::<_, CommitError>(self.next_seq(commit, run)))?;
-        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, CommitError>(self.version(commit, ledger)))?;
-        commit.check_forks(|run| Ok::<_, CommitError>(self.is_gone(run)), |run| Ok(self.forks(run)))?;
+    /// What the part makes visible, or why it must not be. When nothing was looked up, a refusal is only a doubt.
+    pub(crate) fn judge(&mut self, part: CommitPart<'a>) -> Result<Judged, CommitError> {
+        part.check_size()?;
+        let (given, answered) = self.check_owner(part)?;
+        let runs = part.check(|run| Ok::<_, CommitError>(self.next_seq(part, run)))?;
+        let ledgers = part.check_versioned_stores(|ledger| Ok::<_, CommitError>(self.version(part, ledger)))?;
+        part.check_forks(|run| Ok::<_, CommitError>(self.is_gone(run)), |run| Ok(self.forks(run)))?;
         self.given.extend(given);
         self.answered.extend(answered);
-        for write in &commit.writes {
+        for write in part.writes {
             match write {
                 Write::Prune { run, pruned } if pruned.log => drop(self.dropped.insert(run)),
                 Write::CreateRun(RunRow { id, origin: Some(origin), .. }) => self.forked.push((&origin.source, id)),
@@ -97,13 +97,13 @@ impl<'a> Known<'a> {
         Ok((runs, ledgers))
     }
 
-    fn next_seq(&self, commit: &Commit, run: &RunId) -> Option<u64> {
+    fn next_seq(&self, part: CommitPart<'_>, run: &RunId) -> Option<u64> {
         if let Some(next_seq) = self.runs.get(run) {
             return Some(*next_seq);
         }
         match self.found {
             Some(found) => found.runs.get(run).map(|(next_seq, _)| *next_seq),
-            None => commit.writes.iter().find_map(|write| match write {
+            None => part.writes.iter().find_map(|write| match write {
                 Write::CreateRun(row) if row.id == *run => Some(None),
                 Write::Append { row, expected, .. } if row.id == *run => Some(Some(*expected)),
                 _ => None,
@@ -111,13 +111,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn version(&self, commit: &Commit, ledger: &VersionedStoreId) -> u64 {
+    fn version(&self, part: CommitPart<'_>, ledger: &VersionedStoreId) -> u64 {
         if let Some(version) = self.ledgers.get(ledger) {
             return *version;
         }
         match self.found {
             Some(found) => found.ledgers.get(ledger).copied().unwrap_or(0),
-            None => commit
+            None => part
                 .writes
                 .iter()
                 .find_map(|write| match write {
@@ -148,9 +148,9 @@ impl<'a> Known<'a> {
         !self.runs.contains_key(run) && found.is_some_and(|(_, owner)| *owner != self.me)
     }
 
-    fn check_owner(&self, commit: &'a Commit) -> Result<(Vec<&'a RunId>, Vec<&'a str>), CommitError> {
+    fn check_owner(&self, part: CommitPart<'a>) -> Result<(Vec<&'a RunId>, Vec<&'a str>), CommitError> {
         let (mut given, mut answered): (Vec<&RunId>, Vec<&str>) = (Vec::new(), Vec::new());
-        for write in &commit.writes {
+        for write in part.writes {
             match write {
                 Write::CreateRun(row) | Write::Append { row, .. } => {
                     let tree = row.root.as_ref().unwrap_or(&row.id);

@@ -15,7 +15,9 @@
 
 mod archive;
 mod check;
+mod check_contents;
 mod common;
+mod conditions;
 mod connect;
 mod error;
 mod gather;
@@ -23,6 +25,7 @@ mod hosts;
 mod insert;
 mod known;
 mod lists;
+mod log;
 mod lookups;
 mod news;
 mod plan;
@@ -32,6 +35,8 @@ mod read_view;
 mod reader;
 mod restore;
 mod rows;
+mod run_counts;
+mod run_list;
 mod runs;
 mod session;
 mod settings;

@@ -55,7 +55,7 @@ impl Gather<Lookups> {
     }
 }
 
-const WORKFLOWS: &str = "SELECT found.tenant, coalesce(found.long_id, found.id), version, digest, name, created_at
+const WORKFLOWS: &str = "SELECT found.tenant, coalesce(found.long_id, found.id), version, digest, name, created_at, sum
     FROM unnest($1::TEXT[], $2::TEXT[]) AS asked (tenant, id)
     CROSS JOIN LATERAL (SELECT * FROM workflows WHERE tenant = asked.tenant AND id = asked.id
         ORDER BY version DESC LIMIT 1) found";

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{ClusterEvent, Committed, panic_text};
+use baton_store::{ClusterEvent, Committed, StepRow, panic_text};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ enum Line {
     Ended(u64),
     Webhooks,
     Annotated(String, String),
+    Runners,
+    RunnerStep(String, String),
     Missed,
     /// A host has come that wants to hear things.
     Joined,
@@ -65,6 +67,10 @@ pub(crate) struct Desk {
 impl Desk {
     /// Opens the desk and runs it on this thread's runtime until it is closed.
     pub(crate) fn open(connector: Connector, listen: bool) -> Arc<Self> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a line for each commit, taken in by a task that waits for nothing long, and dropped without a connection"
+        )]
         let (sender, receiver) = unbounded_channel();
         let (ended, done) = oneshot::channel();
         let desk = Arc::new(Self::new(sender, done));
@@ -103,6 +109,8 @@ impl Desk {
             ClusterEvent::Ended { epoch } => Line::Ended(epoch),
             ClusterEvent::Webhooks => Line::Webhooks,
             ClusterEvent::Annotated { run, id } => Line::Annotated(run.as_str().to_owned(), id),
+            ClusterEvent::Runners => Line::Runners,
+            ClusterEvent::RunnerStep { key, owner } => Line::RunnerStep(key, owner),
             ClusterEvent::Missed => Line::Missed,
         });
     }
@@ -111,6 +119,13 @@ impl Desk {
     pub(crate) fn grew(&self, run: &Committed) {
         if !self.alone.load(Ordering::Relaxed) {
             self.send(Line::Grew(run.run.as_str().to_owned(), run.next_seq));
+        }
+    }
+
+    /// The same for steps of runners.
+    pub(crate) fn step(&self, row: &StepRow) {
+        if !self.alone.load(Ordering::Relaxed) {
+            self.send(Line::RunnerStep(row.key.clone(), row.owner.clone()));
         }
     }
 
@@ -174,6 +189,8 @@ impl Desk {
                 Line::Ended(epoch) => ClusterEvent::Ended { epoch },
                 Line::Webhooks => ClusterEvent::Webhooks,
                 Line::Annotated(run, id) => ClusterEvent::Annotated { run: RunId::new(run), id },
+                Line::Runners => ClusterEvent::Runners,
+                Line::RunnerStep(key, owner) => ClusterEvent::RunnerStep { key, owner },
                 Line::Missed => ClusterEvent::Missed,
                 Line::Joined => continue,
             });
@@ -305,6 +322,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "nothing is sent")]
     async fn whoever_carries_news_begins_again_after_a_panic() {
         let desk = Desk::new(unbounded_channel().0, oneshot::channel().1);
         let mut heard = desk.subscribe();

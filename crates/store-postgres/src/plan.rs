@@ -6,23 +6,26 @@
 
 mod annotations;
 mod between_hosts;
+mod checkpoints;
 mod dead_letters;
 mod left;
 mod parts;
 mod quarantine;
+mod runners;
 mod runs;
 mod webhooks;
 
 use std::collections::BTreeMap;
 
-use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, Versions, WorkflowId};
 use baton_store::codec::{NewRun, integer};
 use baton_store::{
-    AnnotationRow, Commit, DeadLetterWrite, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord,
-    WorkflowVersion, Write,
+    AnnotationRow, Checkpoint, CheckpointChunk, DeadLetterWrite, InterruptRow, Pruned, Quarantine, Reply, RunRow,
+    SpendingRow, StoredRecord, WorkflowVersion, Write,
 };
 
 use self::left::Left;
+use self::runners::Runners;
 use self::webhooks::{Step, Subscribers};
 use crate::known::Known;
 use crate::session::SESSION;
@@ -39,6 +42,8 @@ pub(crate) struct Plan<'a> {
     records: BTreeMap<&'a RunId, Vec<&'a StoredRecord>>,
     pruned: BTreeMap<&'a RunId, Pruned>,
     dropped_logs: Vec<&'a RunId>,
+    /// What the first records know of runs that were there without one.
+    first: BTreeMap<&'a RunId, Versions>,
     interrupts: Left<(&'a RunId, &'a NodeId), &'a InterruptRow>,
     blobs: BTreeMap<&'a Digest, &'a [u8]>,
     workflows: BTreeMap<(&'a TenantId, &'a WorkflowId, u32), &'a WorkflowVersion>,
@@ -46,10 +51,14 @@ pub(crate) struct Plan<'a> {
     replies_before: Option<Timestamp>,
     quarantine: Left<&'a RunId, &'a Quarantine>,
     annotations: BTreeMap<(&'a RunId, &'a str), &'a AnnotationRow>,
+    checkpoints: Left<(&'a RunId, u64), &'a Checkpoint>,
+    chunks: Left<(&'a RunId, &'a str), &'a CheckpointChunk>,
+    spending: BTreeMap<&'a RunId, &'a SpendingRow>,
     subscribers: Subscribers<'a>,
     ledgers: VersionedStores<'a>,
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
+    runners: Runners<'a>,
     answers: BTreeMap<&'a str, &'a str>,
     probe: Option<u64>,
 }
@@ -64,17 +73,13 @@ impl<'a> Plan<'a> {
         Self { me, ..Self::default() }
     }
 
-    /// Adds a commit that was judged to be in order.
-    pub(crate) fn add(&mut self, commit: &'a Commit, known: &Known<'_>) {
-        self.add_writes(&commit.writes, known);
-    }
-
-    pub(crate) fn add_writes(&mut self, writes: &'a [Write], known: &Known<'_>) {
+    /// Adds writes that were judged to be in order.
+    pub(crate) fn add(&mut self, writes: &'a [Write], known: &Known<'_>) {
         for write in writes {
             match write {
                 Write::CreateRun(row) => {
                     let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
-                    self.created.insert(&row.id, NewRun { row, latest: row, next_seq, pruned: None });
+                    self.created.insert(&row.id, NewRun { row, latest: row, next_seq, pruned: None, first: None });
                     self.order.push(&row.id);
                 }
                 Write::Append { row, expected, records } => self.append(row, *expected, records),
@@ -94,6 +99,10 @@ impl<'a> Plan<'a> {
                 Write::Probe { number } => self.probe = Some(*number),
                 Write::Annotate(row) => {
                     self.annotations.insert((&row.run, &row.id), row);
+                }
+                Write::Checkpoint(write) => self.checkpoint(write),
+                Write::PutSpending(row) => {
+                    self.spending.insert(&row.run, row);
                 }
                 Write::Quarantine(row) => {
                     self.quarantine.insert(&row.root, Some(row));
@@ -138,6 +147,7 @@ impl<'a> Plan<'a> {
                 | Write::DropVersionedStore(_) => {
                     self.ledgers.add(write, known);
                 }
+                Write::Runners(write) => self.runners.add(write),
                 Write::HandOver { root, to } => {
                     self.given.insert(root, *to);
                 }
@@ -153,10 +163,14 @@ impl<'a> Plan<'a> {
 
     fn append(&mut self, row: &'a RunRow, expected: u64, records: &'a [StoredRecord]) {
         self.records.entry(&row.id).or_default().extend(records);
+        let begins = row.origin.as_ref().map_or(0, |origin| origin.seq);
+        let first = records.first().filter(|_| expected == begins).map(|record| record.versions);
         if let Some(created) = self.created.get_mut(&row.id) {
             (created.latest, created.next_seq) = (row, row.next_seq);
+            created.first = created.first.or(first);
         } else {
             self.moved.entry(&row.id).or_insert(Moved { expected, row }).row = row;
+            self.first.extend(first.map(|first| (&row.id, first)));
         }
     }
 
@@ -167,6 +181,9 @@ impl<'a> Plan<'a> {
         if pruned.log {
             self.records.remove(run);
             self.annotations.retain(|(of, _), _| *of != run);
+            self.checkpoints.retain(|(of, _), _| *of != run);
+            self.chunks.retain(|(of, _), _| *of != run);
+            self.spending.remove(run);
             self.dropped_logs.push(run);
         }
     }
@@ -181,6 +198,8 @@ impl<'a> Plan<'a> {
         self.parts(&mut all);
         self.quarantines(&mut all);
         self.annotations(&mut all);
+        self.checkpoints(&mut all);
+        self.runners.statements(&mut all);
         std::mem::take(&mut self.subscribers).statements(self.me, &mut all);
         all.extend(std::mem::take(&mut self.ledgers).statements());
         self.between_hosts(&mut all);
@@ -194,7 +213,7 @@ mod tests {
     use baton_store::Journal as _;
     use baton_testkit::postgres::Database;
 
-    use super::{annotations, between_hosts, dead_letters, parts, quarantine, runs, webhooks};
+    use super::{annotations, between_hosts, checkpoints, dead_letters, parts, quarantine, runners, runs, webhooks};
     use crate::session::SESSION;
     use crate::{PostgresStore, Settings};
 
@@ -215,10 +234,25 @@ mod tests {
             runs::DROP_LOGS,
             runs::MARK_PRUNED,
             runs::MOVE_RUNS,
+            runs::FIRST_VERSIONS,
+            crate::insert::TAGS,
+            crate::restore::FIRST_VERSIONS,
             parts::CLOSE,
             parts::PRUNE_REPLIES,
             parts::DELETE_REPLIES,
             annotations::DROP,
+            checkpoints::DROP_STATES,
+            checkpoints::DROP_CHUNKS,
+            checkpoints::DROP_LOST_STATES,
+            checkpoints::DROP_LOST_CHUNKS,
+            checkpoints::DROP_LOST_SPENDING,
+            checkpoints::FORGET_STATES,
+            checkpoints::FORGET_CHUNKS,
+            checkpoints::FORGET_SPENDING,
+            runners::DELETE_TOKENS,
+            runners::DELETE_RUNNERS,
+            runners::DELETE_STEPS,
+            runners::FORGET_STEPS,
             quarantine::END,
             quarantine::RELEASE,
             webhooks::DROP_DELIVERIES,

@@ -83,6 +83,18 @@ impl Questions {
         self.ask(sql, values).await?.iter().map(read).collect()
     }
 
+    /// The same without rows that are damaged: what is whole is shown, and what is not is told of in the log. For lists that
+    /// nothing is decided by.
+    pub(crate) async fn list_whole<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        Ok(self.ask(sql, values).await?.iter().filter_map(|row| whole(table, read(row))).collect())
+    }
+
     pub(crate) async fn one<T>(
         &self,
         sql: &str,
@@ -96,4 +108,13 @@ impl Questions {
 /// Where nobody asks for more than this, it is no bound.
 pub(crate) fn bound(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// What was read of a row, unless it is damaged.
+pub(crate) fn whole<T>(table: &'static str, read: Result<T, Error>) -> Option<T> {
+    read.inspect_err(|error| {
+        tracing::error!(table, %error, "a damaged row is left out of a list; `baton storage check` finds what else is damaged");
+        metrics::counter!("baton_damaged_rows_total", "table" => table).increment(1);
+    })
+    .ok()
 }

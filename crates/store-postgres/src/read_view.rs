@@ -98,12 +98,12 @@ macro_rules! rows_of {
     ($from:expr) => {
         (
             concat!(
-                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content",
+                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content, sum, content_sum",
                 $from,
                 newest!()
             ),
             concat!(
-                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, '' AS content",
+                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, '' AS content, sum",
                 $from,
                 newest!()
             ),
@@ -126,7 +126,7 @@ pub(crate) async fn items(store: &PostgresStore, id: &VersionedStoreId, lens: &R
         let end = lens.version.saturating_sub(reach);
         let newest = view.ask(store, pick(WALK_BACK), end, integer(limit as u64)).await?;
         if end == 0 || newest.len() == limit {
-            return newest.iter().map(rows::stored).collect();
+            return newest.iter().map(|row| rows::change(row, id, lens.bare)).collect();
         }
     }
     let rest = match id.kind {
@@ -134,7 +134,7 @@ pub(crate) async fn items(store: &PostgresStore, id: &VersionedStoreId, lens: &R
         VersionedStoreKind::Workspace => KEY_BY_KEY,
     };
     let limit = lens.limit.map_or(i64::MAX, |limit| integer(limit as u64));
-    view.ask(store, pick(rest), 0, limit).await?.iter().map(rows::stored).collect()
+    view.ask(store, pick(rest), 0, limit).await?.iter().map(|row| rows::change(row, id, lens.bare)).collect()
 }
 
 pub(crate) async fn count(store: &PostgresStore, id: &VersionedStoreId, lens: &ReadView) -> Result<u64, Error> {
@@ -153,7 +153,7 @@ pub(crate) async fn item(
     lens: &ReadView,
 ) -> Result<Option<Change>, Error> {
     const ITEM: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta,
-            CASE WHEN $6 AND content IS NOT NULL THEN '' ELSE content END
+            CASE WHEN $6 AND content IS NOT NULL THEN '' ELSE content END, sum, content_sum
         FROM changes WHERE ledger = $1 AND version = coalesce(
             (SELECT max(version) FROM changes
              WHERE ledger = $1 AND run = $4::TEXT AND run IS NOT NULL AND version > $3 AND version <= $5::BIGINT
@@ -163,7 +163,7 @@ pub(crate) async fn item(
     let own_last = lens.own.as_ref().map(|(_, last)| integer(*last));
     let values: [&(dyn ToSql + Sync); 6] =
         [&rows::versioned_key(id), &text::key(key), &integer(lens.version), &own_run, &own_last, &lens.bare];
-    let found = store.questions.one(ITEM, &values, rows::stored).await?;
+    let found = store.questions.one(ITEM, &values, |row| rows::change(row, id, lens.bare)).await?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
@@ -174,16 +174,21 @@ pub(crate) async fn changes(
     before: Option<u64>,
     limit: i64,
 ) -> Result<Vec<Change>, Error> {
-    const ALL: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
+    const ALL: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content, sum, content_sum FROM changes
         WHERE ledger = $1 AND version < $2 ORDER BY version DESC LIMIT $3";
     const OF_KEY: &str =
-        "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
+        "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content, sum, content_sum FROM changes
         WHERE ledger = $1 AND version < $2 AND key = $4 ORDER BY version DESC LIMIT $3";
     let ledger = rows::versioned_key(id);
     let before = integer(before.unwrap_or(u64::MAX));
     match key {
-        None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::stored).await,
-        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &text::key(key)], rows::stored).await,
+        None => store.questions.list(ALL, &[&ledger, &before, &limit], |row| rows::change(row, id, false)).await,
+        Some(key) => {
+            store
+                .questions
+                .list(OF_KEY, &[&ledger, &before, &limit, &text::key(key)], |row| rows::change(row, id, false))
+                .await
+        }
     }
 }
 

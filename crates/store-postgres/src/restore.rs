@@ -4,8 +4,8 @@ use baton_model::{Digest, RunId};
 use baton_store::archive::Entry;
 use baton_store::codec::{Existing, NewRun, integer};
 use baton_store::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, StoredRecord, VersionedStoreId,
-    Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunnerRow, StepRow, StoredRecord,
+    TokenRow, VersionedStoreId, Webhook, WorkflowVersion,
 };
 
 use crate::insert::{self, Plain, Standing};
@@ -29,6 +29,9 @@ struct Tables<'a> {
     dead_letters: Vec<&'a DeadLetter>,
     quarantine: Vec<&'a Quarantine>,
     annotations: Vec<&'a AnnotationRow>,
+    tokens: Vec<&'a TokenRow>,
+    runners: Vec<&'a RunnerRow>,
+    steps: Vec<&'a StepRow>,
 }
 
 impl<'a> Tables<'a> {
@@ -50,6 +53,9 @@ impl<'a> Tables<'a> {
             Entry::DeadLetter(row) => self.dead_letters.push(row),
             Entry::Quarantine(row) => self.quarantine.push(row),
             Entry::Annotation(row) => self.annotations.push(row),
+            Entry::Token(row) => self.tokens.push(row),
+            Entry::Runner(row) => self.runners.push(row),
+            Entry::RunnerStep(row) => self.steps.push(row),
         }
     }
 }
@@ -57,6 +63,12 @@ impl<'a> Tables<'a> {
 const KEEP: Existing = Existing::Keep;
 /// What is restored belongs to no session.
 const NOBODY: u64 = 0;
+
+/// How far runs look back whose records have come.
+pub(crate) const FIRST_VERSIONS: &str = "UPDATE runs SET
+        first_memory = (SELECT memory FROM events WHERE events.run = runs.id ORDER BY seq LIMIT 1),
+        first_workspace = (SELECT workspace FROM events WHERE events.run = runs.id ORDER BY seq LIMIT 1)
+    WHERE id = ANY($1) AND first_memory IS NULL";
 
 /// One for a table; in the order in which they can be restored. What is there already stays as it is.
 pub(crate) fn statements(entries: &[Entry]) -> Vec<Statement<'_>> {
@@ -67,7 +79,13 @@ pub(crate) fn statements(entries: &[Entry]) -> Vec<Statement<'_>> {
     all.extend((!tables.blobs.is_empty()).then(blobs));
     plain(&tables.workflows, &mut all);
     all.extend((!tables.runs.is_empty()).then(|| insert::runs(KEEP, &tables.runs, NOBODY)));
-    all.extend((!tables.records.is_empty()).then(|| insert::records(KEEP, &tables.records, NOBODY)));
+    all.extend(insert::tags(&tables.runs));
+    if !tables.records.is_empty() {
+        all.push(insert::records(KEEP, &tables.records, NOBODY));
+        let mut runs: Vec<&str> = tables.records.iter().map(|(run, _)| run.as_str()).collect();
+        runs.dedup();
+        all.push(Statement::new(FIRST_VERSIONS).texts(runs));
+    }
     all.extend((!tables.ledgers.is_empty()).then(|| insert::ledgers(KEEP, &tables.ledgers)));
     all.extend(tables.bases.iter().map(|(ledger, base, version)| {
         let rebase = Statement::new("UPDATE ledgers SET base = $2, base_version = $3 WHERE ledger = $1");
@@ -81,6 +99,9 @@ pub(crate) fn statements(entries: &[Entry]) -> Vec<Statement<'_>> {
     plain(&tables.dead_letters, &mut all);
     plain(&tables.quarantine, &mut all);
     plain(&tables.annotations, &mut all);
+    plain(&tables.tokens, &mut all);
+    plain(&tables.runners, &mut all);
+    plain(&tables.steps, &mut all);
     all
 }
 

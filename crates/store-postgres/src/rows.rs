@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use baton_model::RunId;
 use baton_store::archive::{Entry, Table};
-use baton_store::codec::{Column, Fields, Kind, Source, Stored, Unreadable};
-use baton_store::{Error, RunRow, VersionedStoreId};
+use baton_store::codec::{self, CHANGE_WITH_TAGS, Column, Fields, Kind, Source, Stored, Sum, Unreadable};
+use baton_store::{Change, Checksum, Error, LogChain, LogEnds, RunPlace, RunRow, VersionedStoreId};
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, FromSqlOwned, Type};
@@ -72,9 +72,9 @@ pub(crate) fn list(columns: &[Column]) -> String {
     columns.iter().map(expression).collect::<Vec<_>>().join(", ")
 }
 
-/// The columns of a table.
+/// The columns of a table and its checksums.
 pub(crate) fn columns<T: Stored>() -> String {
-    list(T::COLUMNS)
+    list(T::COLUMNS) + &codec::sum_names::<T>()
 }
 
 /// A row whose columns are read by this.
@@ -85,22 +85,68 @@ pub(crate) fn fields<'r, T>(
     Ok(read(&mut Fields::new(&Answer(row)))?)
 }
 
-/// A row of a table.
+/// A row of a table, which is as it was written.
 pub(crate) fn stored<T: Stored>(row: &Row) -> Result<T, Error> {
-    fields(row, T::read)
+    let read = fields(row, T::read)?;
+    check::<T>(row, T::COLUMNS, T::SUMS, &[])?;
+    Ok(read)
+}
+
+/// Its checksums, which follow its columns.
+fn check<T: Stored>(row: &Row, columns: &[Column], sums: &'static [Sum], whose: &[&str]) -> Result<(), Error> {
+    Ok(codec::check_sums(T::TABLE, columns, sums, whose, &Answer(row), (0, columns.len()))?)
+}
+
+/// A change of a versioned store, with its content or without.
+pub(crate) fn change(row: &Row, whose: &VersionedStoreId, bare: bool) -> Result<Change, Error> {
+    let read = fields(row, Change::read)?;
+    let sums = if bare { &Change::SUMS[..1] } else { Change::SUMS };
+    check::<Change>(row, CHANGE_WITH_TAGS, sums, &codec::whose(whose))?;
+    Ok(read)
 }
 
 /// A row of an archive's page.
 pub(crate) fn entry(table: Table, row: &Row) -> Result<Entry, Error> {
-    Ok(Entry::read(table, &Answer(row))?)
+    let answer = &Answer(row);
+    let entry = Entry::read(table, answer)?;
+    let columns = if table == Table::Changes { CHANGE_WITH_TAGS } else { table.columns() };
+    let places = (0, row.len() - table.sums().len());
+    let of = |whose: &[&str]| codec::check_sums(table.name(), columns, table.sums(), whose, answer, places);
+    match &entry {
+        Entry::Change { ledger, .. } => of(&codec::whose(ledger)),
+        _ => of(&[]),
+    }?;
+    Ok(entry)
 }
 
-/// A run, and its position behind it.
-pub(crate) fn run(row: &Row) -> Result<(u64, RunRow), Error> {
+/// Where a log stands, and the checksum of the record before the one that is asked for.
+pub(crate) fn log_ends(row: &Row) -> Result<(LogEnds, Option<Checksum>), Error> {
     fields(row, |row| {
-        let run = RunRow::read(row)?;
-        Ok((row.count("position")?, run))
+        let (begins, next_seq, gone) = (row.count("origin_seq")?, row.count("next_seq")?, row.flag("pruned_log")?);
+        let base = row.maybe_bytes("chain_base", Checksum::from_bytes)?;
+        let head = row.maybe_bytes("chain", Checksum::from_bytes)?;
+        let before = row.maybe_bytes("sum", Checksum::from_bytes)?;
+        Ok((LogEnds { begins, next_seq, chain: LogChain { base, head }, gone }, before))
     })
+}
+
+/// The checksum of a record, if it has one.
+pub(crate) fn checksum(row: &Row) -> Result<Option<Checksum>, Error> {
+    fields(row, |row| row.maybe_bytes("sum", Checksum::from_bytes))
+}
+
+/// Where a run is in lists, and the run; see [`crate::run_list`]. One that is damaged is left to whoever asks.
+pub(crate) fn listed(row: &Row) -> Result<(RunPlace, Result<RunRow, Error>), Error> {
+    const CREATED_AT: &str = "created_at";
+    let answer = &Answer(row);
+    let created_at = RunRow::COLUMNS.iter().position(|column| column.name == CREATED_AT).unwrap_or_default();
+    let created_at = Fields::starting_at(answer, created_at).time(CREATED_AT)?;
+    let position = Fields::starting_at(answer, RunRow::COLUMNS.len() + RunRow::SUMS.len()).count("position")?;
+    Ok((RunPlace { created_at, position }, stored(row)))
+}
+
+pub(crate) fn place(row: &Row) -> Result<RunPlace, Error> {
+    fields(row, |row| Ok(RunPlace { created_at: row.time("created_at")?, position: row.count("position")? }))
 }
 
 pub(crate) fn run_id(row: &Row) -> Result<RunId, Error> {

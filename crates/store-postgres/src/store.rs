@@ -1,4 +1,3 @@
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_store::codec::integer;
-use baton_store::{Commit, CommitReceipt, Error, Journal, Observer, Shared};
+use baton_store::{Commit, CommitReceipt, Error, FairQueue, Journal, Observer, Shared};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 
@@ -17,6 +16,7 @@ use crate::gather::Gather;
 use crate::lookups::Lookups;
 use crate::news::Desk;
 use crate::questions::{Questions, policy};
+use crate::run_counts::Counted;
 use crate::settings::Settings;
 use crate::statement::Statements;
 use crate::writer::{Message, Public, Writer};
@@ -30,6 +30,7 @@ pub struct PostgresStore {
     /// For the lease alone: a host that is alive says so, however many others wait to read.
     pub(crate) renewals: Questions,
     pub(crate) lookups: Gather<Lookups>,
+    pub(crate) counted: Counted,
     /// `None`: what is written here is nobody's, and nobody else may write; see [`PostgresStore::open_alone`].
     pub(crate) lease: Option<Duration>,
 }
@@ -62,6 +63,10 @@ impl PostgresStore {
         let place = connector.address.place();
         let public = Arc::new(Public::default());
         public.generation.store(1, Ordering::Relaxed);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "submit() is called under a run's lock and cannot wait; the runtime bounds what waits here (`Outbox::room`)"
+        )]
         let (queue, receiver) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
         let (seen, lease) = (Arc::clone(&public), session.as_ref().map(|(_, lease)| *lease));
@@ -78,7 +83,7 @@ impl PostgresStore {
                     let desk = Desk::open(connector.clone(), listen);
                     let mut writer = Writer {
                         queue: receiver,
-                        taken: VecDeque::new(),
+                        waiting: FairQueue::default(),
                         tickets: Vec::new(),
                         public: seen,
                         connector,
@@ -103,7 +108,7 @@ impl PostgresStore {
         // One that is not answered in time is asked again while the lease is still good.
         let renewals = questions(renewals, policy(lease.map(|lease| lease / 3)));
         let questions = questions(pool, policy(lease));
-        Ok(Self { queue, public, desk, questions, renewals, lookups, lease })
+        Ok(Self { queue, public, desk, questions, renewals, lookups, counted: Counted::default(), lease })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.

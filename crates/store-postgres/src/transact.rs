@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, VersionedStoreCommitted, VersionedStoreId, Write};
+use baton_store::{
+    Breaks, Commit, CommitError, CommitPart, Committed, LostPart, VersionedStoreCommitted, VersionedStoreId, Write,
+};
 use tokio_postgres::Client;
 
 use crate::error::{is_duplicate, is_of_the_data, is_retryable, unwritable, words};
@@ -25,12 +27,13 @@ const SEARCH: Duration = Duration::from_secs(30);
 /// How often a transaction may come again because somebody else was in its way.
 const ATTEMPTS: u32 = 20;
 
-/// What became of each commit, and what all of them made visible.
+/// What became of each part of the commits, and what all of them made visible.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
     pub(crate) ledgers: Vec<VersionedStoreCommitted>,
+    pub(crate) lost: Vec<LostPart>,
     /// The connection was left in the middle of something and must not be used again.
     pub(crate) broken: bool,
 }
@@ -38,7 +41,7 @@ pub(crate) struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Written,
-    /// It stands alone: nothing else is the worse for it.
+    /// It is lost, with what builds on it. Nobody else is the worse for it.
     Refused(CommitError),
     /// The generation ends with it.
     Failed(CommitError),
@@ -47,8 +50,8 @@ pub(crate) enum Verdict {
 
 impl Outcome {
     /// None of them, for this reason.
-    pub(crate) fn lost(commits: usize, error: &CommitError) -> Self {
-        Self { verdicts: vec![Verdict::Failed(error.clone()); commits], ..Self::default() }
+    pub(crate) fn unwritten(parts: usize, error: &CommitError) -> Self {
+        Self { verdicts: vec![Verdict::Failed(error.clone()); parts], ..Self::default() }
     }
 
     pub(crate) fn failure(&self) -> Option<&CommitError> {
@@ -56,6 +59,14 @@ impl Outcome {
             Verdict::Failed(error) => Some(error),
             _ => None,
         })
+    }
+
+    fn add(&mut self, more: Self) {
+        self.verdicts.extend(more.verdicts);
+        self.runs.extend(more.runs);
+        self.ledgers.extend(more.ledgers);
+        self.lost.extend(more.lost);
+        self.broken |= more.broken;
     }
 }
 
@@ -70,38 +81,37 @@ enum Trouble {
     Lost(CommitError),
 }
 
+/// Writes as many of them as can be. If the database does not take something, each half is tried by itself, and so on,
+/// until the part that is at fault is alone: the others need not suffer for it.
 pub(crate) async fn transact(client: &Client, statements: &mut Statements, me: u64, commits: &[Commit]) -> Outcome {
-    let all = match transact_in_time(client, statements, me, commits).await {
-        Ok(outcome) => return outcome,
-        Err(reason) if commits.len() == 1 => vec![Err(reason)],
-        Err(_) => Vec::new(),
-    };
-    // One of them is at fault, and the others need not suffer for it.
-    let mut tried = all.into_iter();
+    let parts: Vec<CommitPart<'_>> = commits.iter().flat_map(Commit::parts).collect();
     let mut together = Outcome::default();
-    for commit in commits {
+    // What is still to be written, the first of it last.
+    let mut left = vec![parts.as_slice()];
+    while let Some(parts) = left.pop() {
         if together.failure().is_some() {
-            together.verdicts.push(Verdict::NotAttempted);
+            together.verdicts.extend(parts.iter().map(|_| Verdict::NotAttempted));
             continue;
         }
-        let one = std::slice::from_ref(commit);
-        let outcome = match tried.next() {
-            Some(outcome) => outcome,
-            None => transact_in_time(client, statements, me, one).await,
-        };
-        match outcome {
-            Ok(outcome) => {
-                together.verdicts.extend(outcome.verdicts);
-                together.runs.extend(outcome.runs);
-                together.ledgers.extend(outcome.ledgers);
-                together.broken |= outcome.broken;
-            }
-            Err(reason) => {
-                let searched = tokio::time::timeout(SEARCH, find_culprit(client, statements, me, commit)).await;
+        if together.broken {
+            let reason = "the connection was given up".to_owned();
+            together.add(Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }));
+            continue;
+        }
+        match (transact_in_time(client, statements, me, parts).await, parts) {
+            (Ok(outcome), _) => together.add(outcome),
+            (Err(reason), [part]) => {
+                let searched = tokio::time::timeout(SEARCH, find_culprit(client, statements, me, *part)).await;
                 together.broken |= searched.is_err();
-                let error = commit.refused(searched.ok().flatten(), &reason);
-                let verdict = if commit.alone { Verdict::Refused(error) } else { Verdict::Failed(error) };
-                together.verdicts.push(verdict);
+                let error = part.refused(searched.ok().flatten(), &reason);
+                let mut breaks = Breaks::default();
+                breaks.lose(part.chains, part.run().cloned(), error.clone());
+                together.lost.extend(breaks.settle());
+                together.verdicts.push(Verdict::Refused(error));
+            }
+            (Err(_), parts) => {
+                let (first, second) = parts.split_at(parts.len() / 2);
+                left.extend([second, first]);
             }
         }
     }
@@ -113,40 +123,40 @@ async fn transact_in_time(
     client: &Client,
     statements: &mut Statements,
     me: u64,
-    commits: &[Commit],
+    parts: &[CommitPart<'_>],
 ) -> Result<Outcome, String> {
-    let bytes: usize = commits.iter().map(Commit::bytes).sum();
+    let bytes: usize = parts.iter().flat_map(|part| part.writes).map(Write::bytes).sum();
     let policy = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
-    let work = transact_once(client, statements, me, commits);
+    let work = transact_once(client, statements, me, parts);
     tokio::time::timeout(policy, work).await.unwrap_or_else(|_elapsed| {
         let reason = format!("the database has not answered for {} seconds", policy.as_secs());
-        Ok(Outcome { broken: true, ..Outcome::lost(commits.len(), &CommitError::Unavailable { reason }) })
+        Ok(Outcome { broken: true, ..Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }) })
     })
 }
 
-/// The write of a commit that the database does not take. Ever closer beginnings of the commit are tried and undone: the
-/// last write of the shortest that is refused is the one. There are few tries, however long the commit is.
+/// The write of a part that the database does not take. Ever closer beginnings of the part are tried and undone: the last
+/// write of the shortest that is refused is the one. There are few tries, however long the part is.
 async fn find_culprit<'a>(
     client: &Client,
     statements: &mut Statements,
     me: u64,
-    commit: &'a Commit,
+    part: CommitPart<'a>,
 ) -> Option<&'a Write> {
-    let found = look(client, statements, std::slice::from_ref(commit)).await.ok()?;
-    let (mut taken, mut refused) = (0, commit.writes.len());
-    if !is_refused(client, statements, me, &commit.writes, &found).await? {
+    let found = look(client, statements, &[part]).await.ok()?;
+    let (mut taken, mut refused) = (0, part.writes.len());
+    if !is_refused(client, statements, me, part.writes, &found).await? {
         // It may be somebody else's row that was in the way, and is gone.
         return None;
     }
     while refused - taken > 1 {
         let middle = taken + (refused - taken) / 2;
-        if is_refused(client, statements, me, &commit.writes[..middle], &found).await? {
+        if is_refused(client, statements, me, &part.writes[..middle], &found).await? {
             refused = middle;
         } else {
             taken = middle;
         }
     }
-    commit.writes.get(taken)
+    part.writes.get(taken)
 }
 
 /// Whether the database refuses these for what they are; `None` if that cannot be found out.
@@ -159,7 +169,7 @@ async fn is_refused(
 ) -> Option<bool> {
     for attempt in 1..=ATTEMPTS {
         let mut plan = Plan::new(me);
-        plan.add_writes(writes, &Known::new(me, Some(found)));
+        plan.add(writes, &Known::new(me, Some(found)));
         let Err(Failure { error, .. }) = statements.rehearse(client, &plan.statements()).await else {
             return Some(false);
         };
@@ -175,69 +185,66 @@ async fn is_refused(
     None
 }
 
-/// `Err` with the database's words if something in the commits is at fault.
+/// `Err` with the database's words if something in the parts is at fault.
 async fn transact_once(
     client: &Client,
     statements: &mut Statements,
     me: u64,
-    commits: &[Commit],
+    parts: &[CommitPart<'_>],
 ) -> Result<Outcome, String> {
     let mut found: Option<Found> = None;
     for attempt in 1..=ATTEMPTS {
-        let tried = match attempt_all(client, statements, me, commits, found.as_ref()).await {
+        let tried = match attempt_all(client, statements, me, parts, found.as_ref()).await {
             Ok(outcome) => return Ok(outcome),
             Err(trouble) => trouble,
         };
         match tried {
-            Trouble::Fenced => return Ok(Outcome::lost(commits.len(), &CommitError::Fenced)),
-            Trouble::Lost(error) => return Ok(Outcome::lost(commits.len(), &error)),
+            Trouble::Fenced => return Ok(Outcome::unwritten(parts.len(), &CommitError::Fenced)),
+            Trouble::Lost(error) => return Ok(Outcome::unwritten(parts.len(), &error)),
             Trouble::Data(reason) => return Err(reason),
             Trouble::Doubt => {}
             // A little later, and not all at once: who meets twice is likely to meet a third time.
             Trouble::Again => tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await,
         }
-        match look(client, statements, commits).await {
+        match look(client, statements, parts).await {
             Ok(now) => found = Some(now),
             Err(error) if is_of_the_data(&error) => return Err(words(&error)),
-            Err(error) => return Ok(Outcome::lost(commits.len(), &unwritable(&error))),
+            Err(error) => return Ok(Outcome::unwritten(parts.len(), &unwritable(&error))),
         }
     }
     let reason = "other transactions were in the way too often".to_owned();
-    Ok(Outcome::lost(commits.len(), &CommitError::Unavailable { reason }))
+    Ok(Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }))
 }
 
 async fn attempt_all(
     client: &Client,
     statements: &mut Statements,
     me: u64,
-    commits: &[Commit],
+    parts: &[CommitPart<'_>],
     found: Option<&Found>,
 ) -> Result<Outcome, Trouble> {
     let mut known = Known::new(me, found);
     let mut plan = Plan::new(me);
     let mut outcome = Outcome::default();
-    let mut failed = false;
-    for commit in commits {
-        if failed {
-            outcome.verdicts.push(Verdict::NotAttempted);
-            continue;
-        }
-        match known.judge(commit) {
+    let mut breaks = Breaks::default();
+    for part in parts {
+        let judged = if breaks.is_whole(part.chains) { known.judge(*part) } else { Err(CommitError::Stale) };
+        match judged {
             Ok((runs, ledgers)) => {
-                plan.add(commit, &known);
+                plan.add(part.writes, &known);
                 outcome.verdicts.push(Verdict::Written);
                 outcome.runs.extend(runs);
                 outcome.ledgers.extend(ledgers);
             }
-            Err(_) if found.is_none() => return Err(Trouble::Doubt),
-            Err(error) if commit.alone && error.is_refusal() => outcome.verdicts.push(Verdict::Refused(error)),
+            Err(error) if found.is_none() && error != CommitError::Stale => return Err(Trouble::Doubt),
             Err(error) => {
-                failed = true;
-                outcome.verdicts.push(Verdict::Failed(error));
+                breaks.lose(part.chains, part.run().cloned(), error.clone());
+                outcome.verdicts.push(Verdict::Refused(error));
             }
         }
     }
     run(client, statements, plan).await?;
+    outcome.lost = breaks.settle();
     Ok(outcome)
 }
 
@@ -264,16 +271,16 @@ const FORKS: &str = "SELECT origin_run, id FROM runs
 const LEDGERS: &str = "SELECT ledger, version FROM ledgers WHERE ledger = ANY($1)";
 const LETTERS: &str = "SELECT id, answered_at IS NOT NULL FROM inbox WHERE id = ANY($1)";
 
-/// Where everything stands that the commits mention. Nothing is locked: should it change meanwhile, the transaction
+/// Where everything stands that the parts mention. Nothing is locked: should it change meanwhile, the transaction
 /// notices.
 async fn look(
     client: &Client,
     statements: &mut Statements,
-    commits: &[Commit],
+    parts: &[CommitPart<'_>],
 ) -> Result<Found, tokio_postgres::Error> {
     let (mut runs, mut pruned) = (BTreeSet::new(), BTreeSet::new());
     let (mut ledgers, mut letters) = (BTreeSet::new(), BTreeSet::new());
-    for write in commits.iter().flat_map(|commit| &commit.writes) {
+    for write in parts.iter().flat_map(|part| part.writes) {
         match write {
             Write::CreateRun(row) | Write::Append { row, .. } => {
                 runs.insert(&row.id);

@@ -23,6 +23,8 @@ pub(crate) async fn read(store: &PostgresStore) -> Usage {
         ("deliveries", "deliveries"),
         ("deadLetters", "dead_letters"),
         ("interrupts", "interrupts"),
+        ("checkpoints", "checkpoints"),
+        ("checkpointChunks", "checkpoint_chunks"),
     ] {
         let size = |row: &Row| rows::fields(row, |row| Ok((row.count("size")?, row.integer("rows")?)));
         let Ok(Some((bytes, estimated))) = store.questions.one(SIZES, &[&table], size).await else { continue };

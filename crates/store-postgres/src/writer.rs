@@ -1,16 +1,18 @@
 //! The one task that writes, on a thread of its own.
 //!
-//! It takes whatever is queued, up to a bound, as one transaction. While that is on its way to the disk the next ones pile
-//! up, so the busier the host, the more commits share one sync.
+//! It takes whatever is queued, up to a bound and in turns between tenants, as one transaction. While that is on its way to
+//! the disk the next ones pile up, so the busier the host, the more commits share one sync.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use baton_store::{ClusterEvent, Commit, CommitError, Error, Observer, TicketSender, Write, panic_text};
+use baton_store::{
+    ClusterEvent, Commit, CommitError, Error, FairQueue, LostPart, Observer, RunnerWrite, TicketSender, Write,
+    panic_text,
+};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -27,7 +29,7 @@ use crate::transact::{Outcome, SILENCE, Verdict, transact};
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
 const BATCH: usize = 256;
 /// Bytes per transaction: what many commits write to a column is one message, and nobody should wait long behind it.
-const BATCH_BYTES: usize = 16 * 1024 * 1024;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 pub(crate) enum Message {
     Commit(Commit, TicketSender),
@@ -54,7 +56,7 @@ impl Public {
 pub(crate) struct Writer {
     pub(crate) queue: UnboundedReceiver<Message>,
     /// Taken from the queue, and not begun.
-    pub(crate) taken: VecDeque<Message>,
+    pub(crate) waiting: FairQueue<Message>,
     /// Of the commits that are being written: whoever waits for them is told, whatever happens.
     pub(crate) tickets: Vec<TicketSender>,
     pub(crate) public: Arc<Public>,
@@ -153,50 +155,50 @@ impl Writer {
 
     /// Does what is asked until somebody closes the store, who is to be told once that is done.
     async fn serve(&mut self) -> Option<oneshot::Sender<()>> {
-        loop {
+        while self.gather().await {
             let mut batch = Vec::new();
-            while let Some(message) = self.taken.pop_front() {
+            for message in self.waiting.take(BATCH, BATCH_BYTES) {
                 match message {
                     Message::Commit(commit, ticket) => batch.push((commit, ticket)),
+                    // Each of these was taken by itself.
                     Message::Recover(reply) => {
-                        self.write(std::mem::take(&mut batch)).await;
                         let _ = reply.send(self.recover().await);
                     }
-                    Message::Close(reply) => {
-                        // Put back first: should writing panic, it is closed all the same.
-                        if batch.is_empty() {
-                            return Some(reply);
-                        }
-                        self.taken.push_front(Message::Close(reply));
-                        self.write(std::mem::take(&mut batch)).await;
-                    }
+                    Message::Close(reply) => return Some(reply),
                 }
             }
-            self.write(batch).await;
-            let mut messages = Vec::new();
-            if self.queue.recv_many(&mut messages, BATCH).await == 0 {
-                return None;
+            if !batch.is_empty() {
+                self.write(batch).await;
             }
-            self.taken.extend(messages);
+        }
+        None
+    }
+
+    /// Takes in what was queued, waiting for something if there is nothing. False if nobody will queue anything any more.
+    async fn gather(&mut self) -> bool {
+        if self.waiting.is_empty() {
+            match self.queue.recv().await {
+                Some(message) => self.take_in(message),
+                None => return false,
+            }
+        }
+        while let Ok(message) = self.queue.try_recv() {
+            self.take_in(message);
+        }
+        true
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match &message {
+            Message::Commit(commit, _) => {
+                let (tenant, bytes) = (commit.tenant.clone(), commit.bytes());
+                self.waiting.push(tenant.as_ref(), bytes, message);
+            }
+            _ => self.waiting.push_alone(message),
         }
     }
 
-    /// As few transactions as these fit into.
     async fn write(&mut self, batch: Vec<(Commit, TicketSender)>) {
-        let (mut part, mut bytes) = (Vec::new(), 0_usize);
-        for (commit, ticket) in batch {
-            let more = commit.bytes();
-            if !part.is_empty() && bytes.saturating_add(more) > BATCH_BYTES {
-                self.write_part(std::mem::take(&mut part)).await;
-                bytes = 0;
-            }
-            bytes = bytes.saturating_add(more);
-            part.push((commit, ticket));
-        }
-        self.write_part(part).await;
-    }
-
-    async fn write_part(&mut self, batch: Vec<(Commit, TicketSender)>) {
         let generation = self.public.generation.load(Ordering::Relaxed);
         let (batch, stale): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|(commit, _)| !self.ended && commit.generation == generation);
@@ -215,7 +217,10 @@ impl Writer {
             self.tell(generation, &commits, outcome);
         } else if !batch.is_empty() {
             let reason = "there is no connection to the database".to_owned();
-            let lost = Outcome::lost(batch.len(), &CommitError::Unavailable { reason });
+            let lost = Outcome::unwritten(
+                batch.iter().map(|(commit, _)| commit.parts().count()).sum(),
+                &CommitError::Unavailable { reason },
+            );
             let commits: Vec<_>;
             (commits, self.tickets) = batch.into_iter().unzip();
             self.tell(generation, &commits, lost);
@@ -235,6 +240,14 @@ impl Writer {
         if let Some(observer) = observer.as_ref().filter(|_| !runs.is_empty() || !ledgers.is_empty()) {
             observer.committed(runs, ledgers);
         }
+        LostPart::tell(&outcome.lost);
+        if let Some(observer) = observer.as_ref().filter(|_| !outcome.lost.is_empty()) {
+            for lost in outcome.lost.iter().filter(|lost| lost.error != CommitError::Stale) {
+                tracing::error!(error = %lost.error, "a part of a commit was refused; the rest goes on");
+            }
+            metrics::counter!("baton_lost_writes_total").increment(outcome.lost.len() as u64);
+            observer.lost(&outcome.lost);
+        }
         self.publish(commits, &outcome);
         if let Some(error) = outcome.failure() {
             self.ended = true;
@@ -243,12 +256,16 @@ impl Writer {
                 observer.failed(generation, error);
             }
         }
-        for (ticket, verdict) in std::mem::take(&mut self.tickets).into_iter().zip(outcome.verdicts) {
-            ticket.resolve(match verdict {
-                Verdict::Written => Ok(()),
-                Verdict::Refused(error) | Verdict::Failed(error) => Err(error),
-                Verdict::NotAttempted => Err(CommitError::Stale),
+        let mut verdicts = outcome.verdicts.into_iter();
+        for (ticket, commit) in std::mem::take(&mut self.tickets).into_iter().zip(commits) {
+            // The first of its parts that was not written says why.
+            let of_parts = verdicts.by_ref().take(commit.parts().count());
+            let errors = of_parts.filter_map(|verdict| match verdict {
+                Verdict::Written => None,
+                Verdict::Refused(error) | Verdict::Failed(error) => Some(error),
+                Verdict::NotAttempted => Some(CommitError::Stale),
             });
+            ticket.resolve(errors.collect::<Vec<_>>().into_iter().next().map_or(Ok(()), Err));
         }
     }
 
@@ -259,8 +276,9 @@ impl Writer {
         for run in &outcome.runs {
             self.desk.grew(run);
         }
-        let written = commits.iter().zip(&outcome.verdicts).filter(|(_, verdict)| **verdict == Verdict::Written);
-        for write in written.flat_map(|(commit, _)| &commit.writes) {
+        let parts = commits.iter().flat_map(Commit::parts).zip(&outcome.verdicts);
+        let written = parts.filter(|(_, verdict)| **verdict == Verdict::Written);
+        for write in written.flat_map(|(part, _)| part.writes) {
             match write {
                 Write::HandOver { to, .. } => self.desk.publish(ClusterEvent::HandedOver { to: *to }),
                 Write::ReleaseClaim { name } => self.desk.publish(ClusterEvent::Released { name: name.clone() }),
@@ -272,6 +290,9 @@ impl Writer {
                 | Write::NoteAttempt { .. }
                 | Write::ChangeWebhook { .. }
                 | Write::DeleteWebhook(_) => self.desk.publish(ClusterEvent::Webhooks),
+                Write::Runners(RunnerWrite::PutStep(row)) => self.desk.step(row),
+                Write::Runners(RunnerWrite::DeleteStep { .. } | RunnerWrite::ForgetSteps { .. }) => {}
+                Write::Runners(_) => self.desk.publish(ClusterEvent::Runners),
                 _ => {}
             }
         }

@@ -1,23 +1,27 @@
 //! One transaction: commits in, rows out.
 //!
-//! A commit is checked before its first write, so a refused one leaves nothing behind and needs no savepoint. A run's
-//! row is written once per transaction however many commits move it: a new run is inserted as its commit leaves it,
-//! and rows of runs that were there before are updated at the end.
+//! A part is checked before its first write, so a refused one leaves nothing behind and needs no savepoint. A run's row is
+//! written once per transaction however many parts move it: a new run is inserted as its part leaves it, and rows of runs
+//! that were there before are updated at the end.
 
 use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::codec::{Existing, NewRun, integer};
+use baton_store::codec::{Existing, NewRun, integer, moved_sum, pruned_sum};
 use baton_store::{
-    Commit, CommitError, Committed, Pruned, RunRow, VersionedStoreCommitted, Webhook, WebhookChange, Write,
+    Checksum, CommitError, CommitPart, Committed, Pruned, RunRow, VersionedStoreCommitted, Webhook, WebhookChange,
+    Write,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
+use crate::checkpoints;
 use crate::dead_letters;
 use crate::error::{Failure, is_of_the_data};
 use crate::insert;
+use crate::note;
 use crate::rows;
+use crate::runners;
 use crate::versioned::{Grown, VersionedStores};
 
 pub(crate) struct Transaction<'a> {
@@ -26,6 +30,8 @@ pub(crate) struct Transaction<'a> {
     /// Rows still to be updated, by run.
     moved: HashMap<i64, Moved<'a>>,
     grown: Grown,
+    /// Whether there is anything to count.
+    wrote: bool,
 }
 
 struct Moved<'a> {
@@ -37,7 +43,9 @@ struct Moved<'a> {
     resummarise: bool,
 }
 
-const MOVE: &str = "UPDATE runs SET next_seq = ?2, updated_at = ?3, current_node = ?4, error_code = ?5 WHERE run = ?1";
+const MOVE: &str =
+    "UPDATE runs SET next_seq = ?2, updated_at = ?3, current_node = ?4, error_code = ?5, chain = ?6, sum = ?7
+    WHERE run = ?1";
 const RESUMMARISE: &str = "UPDATE runs SET summary = ?2 WHERE run = ?1";
 const KEPT_FORKS: &str =
     "SELECT id FROM runs WHERE origin_run = ?1 AND origin_run IS NOT NULL AND NOT pruned_log ORDER BY run";
@@ -47,59 +55,90 @@ const REINDEX: &str = "UPDATE runs SET status = ?2, wake_at = ?3, busy = ?4 WHER
 impl<'a> Transaction<'a> {
     pub(crate) fn begin(connection: &'a Connection, places: &'a mut Places) -> rusqlite::Result<Self> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Self { connection, places, moved: HashMap::new(), grown: Grown::default() })
+        Ok(Self { connection, places, moved: HashMap::new(), grown: Grown::default(), wrote: false })
     }
 
-    /// After `Refused` the transaction goes on as if the commit had never come; after the others it must be rolled back.
+    /// After `Refused` the transaction goes on as if the part had never come; after the others it must be rolled back.
     pub(crate) fn apply(
         &mut self,
-        commit: &'a Commit,
+        part: CommitPart<'a>,
     ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), Failure> {
-        commit.check_size()?;
+        part.check_size()?;
         let mut at = None;
-        self.apply_writes(commit, &mut at).map_err(|failure| match failure {
-            Failure::Disk(error) if is_of_the_data(&error) => Failure::Data(commit.refused(at, &error)),
+        self.apply_writes(part, &mut at).map_err(|failure| match failure {
+            Failure::Disk(error) if is_of_the_data(&error) => Failure::Data(part.refused(at, &error)),
             failure => failure,
         })
+    }
+
+    /// The same with everything that follows for rows, so that after `Data`, too, the transaction goes on as if the part
+    /// had never come.
+    pub(crate) fn apply_apart(
+        &mut self,
+        part: CommitPart<'a>,
+    ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), Failure> {
+        self.connection.prepare_cached("SAVEPOINT part")?.execute([])?;
+        let written = self.apply(part).and_then(|written| self.write_rows().map(|()| written));
+        if let Err(Failure::Data(_)) = &written {
+            self.connection.prepare_cached("ROLLBACK TO part")?.execute([])?;
+            // They know of what was undone.
+            self.places.clear();
+            self.moved.clear();
+            self.grown = Grown::default();
+        }
+        if !matches!(written, Err(Failure::Disk(_))) {
+            self.connection.prepare_cached("RELEASE part")?.execute([])?;
+        }
+        written
     }
 
     /// `at` is the write that it is at.
     fn apply_writes(
         &mut self,
-        commit: &'a Commit,
+        part: CommitPart<'a>,
         at: &mut Option<&'a Write>,
     ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), Failure> {
-        let runs = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
-        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
-        commit.check_forks(|run| Ok::<_, Failure>(self.log_is_gone(run)?), |run| Ok(self.forks(run)?))?;
+        let runs = part.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
+        let ledgers = part.check_versioned_stores(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
+        part.check_forks(|run| Ok::<_, Failure>(self.log_is_gone(run)?), |run| Ok(self.forks(run)?))?;
+        self.wrote |= !part.writes.is_empty();
         let mut created = Vec::new();
-        for (index, write) in commit.writes.iter().enumerate() {
+        for (index, write) in part.writes.iter().enumerate() {
             if let Write::CreateRun(row) = write {
                 *at = Some(write);
-                let later = commit.writes[index..].iter().rev().find_map(|write| match write {
+                let later = part.writes[index..].iter().rev().find_map(|write| match write {
                     Write::Append { row: later, .. } if later.id == row.id => Some(later),
                     _ => None,
                 });
                 let beginning = row.origin.as_ref().map_or(0, |origin| origin.seq);
                 let next_seq = later.map_or(beginning, |later| later.next_seq);
-                let new = NewRun { row, latest: later.unwrap_or(row), next_seq, pruned: None };
+                let first = part.writes[index..].iter().find_map(|write| match write {
+                    Write::Append { row: later, records, .. } if later.id == row.id => records.first(),
+                    _ => None,
+                });
+                let first = first.map(|record| record.versions);
+                let new = NewRun { row, latest: later.unwrap_or(row), next_seq, pruned: None, first };
                 insert::run(self.connection, Existing::Refuse, new)?;
                 let run = self.connection.last_insert_rowid();
                 self.places.runs.put(row.id.clone(), Place { next_seq, ..Place::of(run, later.unwrap_or(row)) });
                 created.push(run);
             }
         }
-        for write in &commit.writes {
+        for write in part.writes {
             *at = Some(write);
             match write {
                 Write::CreateRun(_) => {}
-                Write::Append { row, records, .. } => {
+                Write::Append { row, records, expected } => {
                     // The check found it, so it is there.
                     let Some(place) = self.place(&row.id)? else { continue };
                     insert::records(self.connection, Existing::Refuse, place.run, records)?;
                     if !created.contains(&place.run) {
                         self.places.runs.put(row.id.clone(), Place::of(place.run, row));
                         self.move_row(place, row);
+                        let begins = row.origin.as_ref().map_or(0, |origin| origin.seq);
+                        if let Some(first) = records.first().filter(|_| *expected == begins) {
+                            insert::first_versions(self.connection, place.run, first)?;
+                        }
                     }
                 }
                 Write::Change { ledger, change } => self.ledgers().append(ledger, change)?,
@@ -116,9 +155,21 @@ impl<'a> Transaction<'a> {
         Ok((runs, ledgers))
     }
 
-    pub(crate) fn commit(self) -> Result<(), Failure> {
-        for (run, moved) in &self.moved {
-            self.update_row(*run, moved).map_err(|error| {
+    /// The number of this transaction, unless there was nothing to write.
+    pub(crate) fn commit(mut self) -> Result<Option<u64>, Failure> {
+        self.write_rows()?;
+        let number = match self.wrote {
+            true => self.connection.prepare_cached(note::COUNT)?.query_row([], rows::commits).optional()?,
+            false => None,
+        };
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(number)
+    }
+
+    /// Writes what was put off: the rows of runs that moved, and of versioned stores that grew.
+    fn write_rows(&mut self) -> Result<(), Failure> {
+        for (run, moved) in std::mem::take(&mut self.moved) {
+            self.update_row(run, &moved).map_err(|error| {
                 if !is_of_the_data(&error) {
                     return Failure::Disk(error);
                 }
@@ -126,8 +177,7 @@ impl<'a> Transaction<'a> {
                 Failure::Data(CommitError::Refused { run: Some(moved.row.id.clone()), reason })
             })?;
         }
-        self.grown.write(self.connection)?;
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        std::mem::take(&mut self.grown).write(self.connection)?;
         Ok(())
     }
 
@@ -138,6 +188,8 @@ impl<'a> Transaction<'a> {
             row.updated_at.as_micros(),
             row.current_node.as_ref().map(|node| node.as_str()),
             row.error_code,
+            row.chain.head.as_ref().map(Checksum::as_bytes),
+            moved_sum(row),
         ])?;
         if *resummarise {
             self.connection.prepare_cached(RESUMMARISE)?.execute(params![run, row.summary.as_deref()])?;
@@ -190,12 +242,15 @@ impl<'a> Transaction<'a> {
     }
 
     fn prune(&self, id: &RunId, pruned: Pruned) -> rusqlite::Result<()> {
-        let mark = "UPDATE runs SET pruned_at = ?2, pruned_log = max(pruned_log, ?3) WHERE id = ?1";
-        let values = params![id.as_str(), pruned.at.as_micros(), pruned.log];
+        let mark = "UPDATE runs SET pruned_at = ?2, pruned_log = max(pruned_log, ?3),
+            pruned_sum = iif(max(pruned_log, ?3), ?4, ?5) WHERE id = ?1";
+        let sum = |log| pruned_sum(id, Pruned { log, ..pruned });
+        let values = params![id.as_str(), pruned.at.as_micros(), pruned.log, sum(true), sum(false)];
         self.connection.prepare_cached(mark)?.execute(values)?;
         self.connection.prepare_cached(END_QUARANTINE)?.execute([id.as_str()])?;
         if pruned.log {
             self.connection.prepare_cached("DELETE FROM annotations WHERE run = ?1")?.execute([id.as_str()])?;
+            checkpoints::forget(self.connection, id.as_str())?;
             let drop_log = "DELETE FROM events WHERE run = (SELECT run FROM runs WHERE id = ?1)";
             self.connection.prepare_cached(drop_log)?.execute([id.as_str()])?;
         }
@@ -236,6 +291,8 @@ impl<'a> Transaction<'a> {
                 run("INSERT OR REPLACE INTO canary (only, number) VALUES (1, ?1)", params![number.cast_signed()])
             }
             Write::Annotate(row) => insert::row(self.connection, Existing::Replace, row),
+            Write::Checkpoint(write) => checkpoints::write(self.connection, write),
+            Write::PutSpending(row) => checkpoints::spending(self.connection, row),
             Write::Quarantine(row) => insert::row(self.connection, Existing::Replace, row),
             Write::EndQuarantine { root } => run(END_QUARANTINE, params![root.as_str()]),
             Write::PutWebhook(row) => insert::row(self.connection, Existing::Replace, row),
@@ -259,6 +316,7 @@ impl<'a> Transaction<'a> {
             Write::ChangeWebhook { webhook: id, change: WebhookChange::Secret(secret) } => {
                 run("UPDATE webhooks SET secret = ?2 WHERE id = ?1", params![id.as_str(), secret])
             }
+            Write::Runners(write) => runners::write(self.connection, write),
             Write::DeadLetters(write) => dead_letters::write(self.connection, write),
             Write::DeleteWebhook(id) => {
                 run("DELETE FROM dead_letters WHERE webhook = ?1", params![id.as_str()])?;

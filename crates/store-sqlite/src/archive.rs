@@ -21,7 +21,13 @@ impl Archive for SqliteStore {
 
     async fn page(&self, table: Table, after: Option<&Entry>, limit: usize) -> Result<Vec<Entry>, Error> {
         let after = after.cloned();
-        self.readers().read(move |c| page(c, table, after.as_ref(), limit)).await
+        self.readers().read(move |c| page(c, table, after.as_ref(), 0, limit)).await
+    }
+
+    async fn row_past(&self, table: Table, after: Option<&Entry>, skipped: u64) -> Result<Option<Entry>, Error> {
+        let after = after.cloned();
+        let mut found = self.readers().read(move |c| page(c, table, after.as_ref(), skipped, 1)).await?;
+        Ok(found.pop())
     }
 
     async fn restore(&self, entries: Vec<Entry>) -> Result<(), Error> {
@@ -29,7 +35,14 @@ impl Archive for SqliteStore {
     }
 }
 
-fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usize) -> rusqlite::Result<Vec<Entry>> {
+/// At most `limit` rows after this one and `skipped` others.
+pub(crate) fn page(
+    connection: &Connection,
+    table: Table,
+    after: Option<&Entry>,
+    skipped: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Entry>> {
     // A small number stands for a run's id.
     let key = if table == Table::Runs { "run".to_owned() } else { table.key().join(", ") };
     let mut wanted = if table == Table::Bases { "base IS NOT NULL" } else { "true" }.to_owned();
@@ -38,9 +51,11 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         let place: Vec<&str> = after.key().into_iter().map(|part| place(part, &mut values)).collect();
         wanted.push_str(&format!(" AND ({key}) > ({})", place.join(", ")));
     }
-    let (columns, from) = (columns(table), table.name());
-    let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ?");
+    let sums: String = table.sums().iter().map(|sum| format!(", {}", sum.column)).collect();
+    let (columns, from) = (columns(table) + &sums, table.name());
+    let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ? OFFSET ?");
     values.push(Value::from(bound(limit)));
+    values.push(Value::from(integer(skipped)));
     let mut query = connection.prepare_cached(&sql)?;
     query.query_map(params_from_iter(values), |row| rows::entry(table, row))?.collect()
 }

@@ -1,7 +1,7 @@
 //! Questions for a `doctor`: does the file hold together, and how fast is the disk under it?
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,15 @@ use baton_store::codec::versioned_id;
 use baton_store::{Error, VersionedStoreId};
 use rusqlite::Connection;
 
+use crate::check_contents::{self, Progress};
 use crate::error::{io_error, read_error};
+use crate::note::Noted;
+use crate::open::Database;
 use crate::store::SqliteStore;
-use crate::{open, rows};
+use crate::{damage, note, open, rows};
 
 /// Enough to see what is wrong; a broken disk would otherwise fill the screen.
-const FINDINGS: usize = 100;
+const FINDINGS: u32 = 100;
 
 /// What [`SqliteStore::check`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,10 @@ pub struct Report {
     pub changes: u64,
     /// Memory scopes and workspaces whose changes do not match their row.
     pub version_gaps: Vec<VersionGap>,
+    /// What else is not as it was written: records, rows, blobs, and what is derived from rows. A sentence each.
+    pub wrong: Vec<String>,
+    /// Whether there is a note of the last commit, by which a lost end would be noticed.
+    pub noted: bool,
 }
 
 /// A run whose log is not 0, 1, 2, … up to what its row says; a fork's begins where it was forked.
@@ -55,7 +62,7 @@ pub struct VersionGap {
 
 impl Report {
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty() && self.gaps.is_empty() && self.version_gaps.is_empty()
+        self.damage.is_empty() && self.gaps.is_empty() && self.version_gaps.is_empty() && self.wrong.is_empty()
     }
 }
 
@@ -63,11 +70,37 @@ impl SqliteStore {
     /// Reads everything in `dir` and says what does not fit. Changes nothing, takes no lock, and may run beside the
     /// process that owns the directory. Blocks for as long as reading the file takes.
     pub fn check(dir: &Path) -> Result<Report, Error> {
+        Self::check_telling(dir, |_| {})
+    }
+
+    /// The same, telling now and then how far it has come.
+    pub fn check_telling(dir: &Path, mut tell: impl FnMut(Progress)) -> Result<Report, Error> {
         let path = open::file(dir);
+        damage::refuse_gone(dir)?;
         if !path.exists() {
             return Err(Error::Unavailable { reason: format!("there is no {}", path.display()), source: None });
         }
-        report(&open::reader(&path)?).map_err(read_error)
+        let connection = open::reader(&Database::of(dir))?;
+        // Before the snapshot: what is noted meanwhile is not in it.
+        let behind = note::behind(&connection, dir)?;
+        let noted = note::read(dir)?;
+        let mut report = match (report(&connection), &behind) {
+            (Ok(report), _) => report,
+            // So much is missing that nothing can be asked.
+            (Err(_), Some(behind)) => return Err(Error::Corrupt { reason: behind.clone() }),
+            (Err(error), None) => return Err(damage::named(read_error(error), dir)),
+        };
+        report.damage.extend(behind);
+        report.wrong = check_contents::all(&connection, &mut tell)?;
+        report.noted = noted != Noted::Nothing;
+        if noted == Noted::Unreadable {
+            let note = note::path(dir);
+            report.wrong.push(format!(
+                "{} does not read back, so nothing tells whether the end is there. The next start writes it anew",
+                note.display()
+            ));
+        }
+        Ok(report)
     }
 
     /// How long `fdatasync` takes in `dir`, `times` times: the floor under every acknowledged write.
@@ -85,9 +118,7 @@ fn report(connection: &Connection) -> rusqlite::Result<Report> {
     // One snapshot for all questions, whatever is written meanwhile.
     connection.execute_batch("BEGIN")?;
     let number = |sql: &str| connection.query_row(sql, [], rows::count);
-    let mut quick_check = connection.prepare(&format!("PRAGMA quick_check({FINDINGS})"))?;
-    let mut damage: Vec<String> = quick_check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    damage.retain(|line| line != "ok");
+    let damage = damage::integrity(connection, FINDINGS).unwrap_or_else(|error| vec![error.to_string()]);
     // A file that this version has not opened yet has no versioned stores, and nothing was pruned from it.
     let has_versioned_stores =
         number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'ledgers'")? > 0;
@@ -104,6 +135,8 @@ fn report(connection: &Connection) -> rusqlite::Result<Report> {
         ledgers: count_of("ledgers")?,
         changes: count_of("changes")?,
         version_gaps: if has_versioned_stores { version_gaps(connection)? } else { Vec::new() },
+        wrong: Vec::new(),
+        noted: false,
     })
 }
 
@@ -117,7 +150,7 @@ fn gaps(connection: &Connection, has_log: &str, begins: &str) -> rusqlite::Resul
              OR coalesce(max(events.seq) + 1, {begins}) <> runs.next_seq
          ORDER BY runs.run LIMIT ?1"
     ))?;
-    let gaps = gaps.query_map([FINDINGS as i64], |row| {
+    let gaps = gaps.query_map([FINDINGS], |row| {
         rows::fields(row, |row| {
             let run = RunId::new(row.text("id")?);
             let (next_seq, events) = (row.count("next_seq")?, row.count("events")?);
@@ -136,7 +169,7 @@ fn version_gaps(connection: &Connection) -> rusqlite::Result<Vec<VersionGap>> {
              OR coalesce(max(changes.version), forgotten) <> ledgers.version
          ORDER BY ledgers.ledger LIMIT ?1",
     )?;
-    let gaps = gaps.query_map([FINDINGS as i64], |row| {
+    let gaps = gaps.query_map([FINDINGS], |row| {
         rows::fields(row, |row| {
             let ledger = versioned_id(row)?;
             let (version, forgotten) = (row.count("version")?, row.count("forgotten")?);
@@ -152,8 +185,17 @@ fn version_gaps(connection: &Connection) -> rusqlite::Result<Vec<VersionGap>> {
     gaps.collect()
 }
 
-fn measure(path: &Path, times: usize) -> std::io::Result<Vec<Duration>> {
-    let mut file = File::create(path)?;
+fn measure(path: &Path, times: usize) -> io::Result<Vec<Duration>> {
+    // Never through what somebody else put there: the folder may be one that others write to.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
     let page = [0x5a; 4096];
     (0..times)
         .map(|_| {

@@ -23,6 +23,11 @@ pub(crate) fn unwritable(error: &rusqlite::Error) -> CommitError {
     CommitError::Unavailable { reason: error.to_string() }
 }
 
+/// There was no room for it. SQLite says so before it has synced anything, so the same connection may go on.
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
 /// Whether what was to be written is at fault, and the disk is not: the same again would fail again. What nobody has
 /// thought of is the disk's.
 pub(crate) fn is_of_the_data(error: &rusqlite::Error) -> bool {
@@ -57,7 +62,11 @@ pub(crate) fn read_error(error: rusqlite::Error) -> Error {
         SqliteFailure(code, _) if matches!(code.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Corrupt { reason: error.to_string() }
         }
-        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..) => {
+        FromSqlConversionFailure(_, _, found) => match found.downcast::<Error>() {
+            Ok(damaged) => *damaged,
+            Err(found) => Error::Corrupt { reason: found.to_string() },
+        },
+        IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..) => {
             Error::Corrupt { reason: error.to_string() }
         }
         error => Error::Unavailable { reason: error.to_string(), source: Some(Box::new(error)) },

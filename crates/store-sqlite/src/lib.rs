@@ -9,16 +9,28 @@
 //!
 //! One process owns a data directory: it and `baton.lock` in it are held with OS locks, which die with the process.
 
+mod accept;
 mod apply;
 mod archive;
 mod cache;
 mod check;
+mod check_contents;
+mod checkpoints;
+mod compact;
+mod damage;
 mod dead_letters;
+mod derived;
 mod error;
+mod files;
 mod insert;
 mod lock;
+mod log;
+mod note;
 mod open;
+mod permissions;
 mod pool;
+#[cfg(test)]
+mod prune_cost;
 mod query;
 mod read_view;
 #[cfg(test)]
@@ -26,12 +38,19 @@ mod read_view_cost;
 mod reader;
 mod restore;
 mod rows;
+mod run_list;
+mod runners;
 mod runs;
+mod shrink;
 mod store;
 mod transact;
 mod usage;
 mod versioned;
 mod writer;
 
+pub use accept::Accepted;
 pub use check::{Gap, Report, VersionGap};
+pub use check_contents::Progress;
+pub use compact::Compacted;
+pub use permissions::{DataAccess, FolderRefusal, inspect_folder, prepare_folder};
 pub use store::{SqliteOptions, SqliteStore};

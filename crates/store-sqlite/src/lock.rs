@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use baton_store::Error;
 
 use crate::error::io_error;
-
-const FILE_NAME: &str = "baton.lock";
+use crate::files;
 
 /// Held as long as it lives. The operating system lets go when the process ends, however it ends, so a file left by a
 /// killed process locks nobody out.
@@ -27,7 +26,7 @@ pub(crate) struct DirLock {
 
 impl DirLock {
     pub(crate) fn acquire(dir: &Path) -> Result<Self, Error> {
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(files::LOCK);
         let failed = |error| io_error(&format!("cannot lock {}", path.display()), error);
         let taken = |pid: &str| {
             let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
@@ -39,8 +38,11 @@ impl DirLock {
             Err(TryLockError::WouldBlock) => return Err(taken(&std::fs::read_to_string(&path).unwrap_or_default())),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

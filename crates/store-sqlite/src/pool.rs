@@ -1,6 +1,5 @@
 //! Read-only connections, opened when first needed and shared by turns.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_store::Error;
@@ -10,11 +9,11 @@ use tokio::sync::Semaphore;
 
 use crate::error::{closed, read_error};
 use crate::lock::Place;
-use crate::open;
+use crate::open::{self, Database};
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    path: PathBuf,
+    database: Database,
     place: Place,
     readers: u32,
     permits: Arc<Semaphore>,
@@ -22,9 +21,9 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(path: PathBuf, place: Place, readers: u32) -> Self {
+    pub(crate) fn new(database: Database, place: Place, readers: u32) -> Self {
         let readers = readers.max(1);
-        Self { path, place, readers, permits: Arc::new(Semaphore::new(readers as usize)), idle: Arc::default() }
+        Self { database, place, readers, permits: Arc::new(Semaphore::new(readers as usize)), idle: Arc::default() }
     }
 
     /// Runs a query on a blocking thread. The query goes on if the caller stops waiting, so the connection comes back
@@ -34,13 +33,13 @@ impl Pool {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
-        let (idle, path, place) = (Arc::clone(&self.idle), self.path.clone(), self.place.clone());
+        let (idle, database, place) = (Arc::clone(&self.idle), self.database.clone(), self.place.clone());
         let work = tokio::task::spawn_blocking(move || {
             // Not under the lock: opening takes a while.
             let connection = idle.lock().pop();
             let connection = match connection {
                 Some(connection) => connection,
-                None => place.check().and_then(|()| open::reader(&path))?,
+                None => place.check().and_then(|()| open::reader(&database))?,
             };
             let found = query(&connection).map_err(read_error)?;
             idle.lock().push(connection);

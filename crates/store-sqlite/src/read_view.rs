@@ -13,7 +13,7 @@
 use baton_model::{RunId, Timestamp};
 use baton_store::codec::{after_prefix, integer};
 use baton_store::{Change, ReadView, VersionedStoreId, VersionedStoreKind};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::cache::CachedVersion;
 use crate::{rows, versioned};
@@ -73,28 +73,36 @@ const KEY_BY_KEY: &str = concat!(
     wanted!()
 );
 
-const CHANGE: &str = "SELECT version, key, at, run, expires_at, meta, content FROM changes
+const CHANGE: &str = "SELECT version, key, at, run, expires_at, meta, content, sum, content_sum FROM changes
     WHERE ledger = ?1 AND version = ?2";
 /// The same without reading the content. Whether there is one says the row's header.
-const BARE_CHANGE: &str = "SELECT version, key, at, run, expires_at, meta, iif(content IS NULL, NULL, '') FROM changes
+const BARE_CHANGE: &str =
+    "SELECT version, key, at, run, expires_at, meta, iif(content IS NULL, NULL, ''), sum FROM changes
     WHERE ledger = ?1 AND version = ?2";
 
 const fn change(lens: &ReadView) -> &'static str {
     if lens.bare { BARE_CHANGE } else { CHANGE }
 }
 
+fn read_change(row: &Row<'_>, id: &VersionedStoreId, lens: &ReadView) -> rusqlite::Result<Change> {
+    if lens.bare { rows::bare_change(row, id) } else { rows::change(row, id) }
+}
+
 pub(crate) fn items(connection: &Connection, id: &VersionedStoreId, lens: &ReadView) -> rusqlite::Result<Vec<Change>> {
     // One snapshot for all questions, whatever is written or forgotten meanwhile.
     let snapshot = connection.unchecked_transaction()?;
-    let Some(place) = versioned::find(&snapshot, id)? else { return Ok(Vec::new()) };
+    let Some(place) = versioned::find_whole(&snapshot, id)? else { return Ok(Vec::new()) };
     let shown = shown(&snapshot, id.kind, place, lens)?;
     let mut change = snapshot.prepare_cached(change(lens))?;
-    shown.into_iter().map(|version| change.query_row([place.ledger, version], rows::stored)).collect()
+    shown
+        .into_iter()
+        .map(|version| change.query_row([place.ledger, version], |row| read_change(row, id, lens)))
+        .collect()
 }
 
 pub(crate) fn count(connection: &Connection, id: &VersionedStoreId, lens: &ReadView) -> rusqlite::Result<u64> {
     let snapshot = connection.unchecked_transaction()?;
-    let Some(place) = versioned::find(&snapshot, id)? else { return Ok(0) };
+    let Some(place) = versioned::find_whole(&snapshot, id)? else { return Ok(0) };
     let unlimited = ReadView { limit: None, ..lens.clone() };
     Ok(shown(&snapshot, id.kind, place, &unlimited)?.len() as u64)
 }
@@ -110,7 +118,7 @@ pub(crate) fn item(
     const OWN: &str = "SELECT max(version) FROM changes
         WHERE ledger = ?1 AND +key = ?2 AND version > ?3 AND version <= ?4 AND run = ?5";
     let snapshot = connection.unchecked_transaction()?;
-    let Some(CachedVersion { ledger, .. }) = versioned::find(&snapshot, id)? else { return Ok(None) };
+    let Some(CachedVersion { ledger, .. }) = versioned::find_whole(&snapshot, id)? else { return Ok(None) };
     let upto = integer(lens.version);
     let mut version: Option<i64> = None;
     if let Some((run, last)) = &lens.own {
@@ -120,7 +128,10 @@ pub(crate) fn item(
     if version.is_none() {
         version = snapshot.prepare_cached(NEWEST)?.query_row(params![ledger, key, upto], |row| row.get(0))?;
     }
-    let found = snapshot.prepare_cached(change(lens))?.query_row(params![ledger, version], rows::stored).optional()?;
+    let found = snapshot
+        .prepare_cached(change(lens))?
+        .query_row(params![ledger, version], |row| read_change(row, id, lens))
+        .optional()?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
@@ -131,17 +142,20 @@ pub(crate) fn changes(
     before: Option<u64>,
     limit: i64,
 ) -> rusqlite::Result<Vec<Change>> {
-    const ALL: &str = "SELECT version, key, at, run, expires_at, meta, content FROM changes
+    const ALL: &str = "SELECT version, key, at, run, expires_at, meta, content, sum, content_sum FROM changes
         WHERE ledger = ?1 AND version < ?2 ORDER BY version DESC LIMIT ?3";
-    const OF_KEY: &str = "SELECT version, key, at, run, expires_at, meta, content FROM changes
+    const OF_KEY: &str = "SELECT version, key, at, run, expires_at, meta, content, sum, content_sum FROM changes
         WHERE ledger = ?1 AND version < ?2 AND key = ?4 ORDER BY version DESC LIMIT ?3";
-    let Some(CachedVersion { ledger, .. }) = versioned::find(connection, id)? else { return Ok(Vec::new()) };
+    let Some(CachedVersion { ledger, .. }) = versioned::find_whole(connection, id)? else { return Ok(Vec::new()) };
     let before = integer(before.unwrap_or(u64::MAX));
     match key {
-        None => connection.prepare_cached(ALL)?.query_map(params![ledger, before, limit], rows::stored)?.collect(),
+        None => connection
+            .prepare_cached(ALL)?
+            .query_map(params![ledger, before, limit], |row| rows::change(row, id))?
+            .collect(),
         Some(key) => {
             let mut query = connection.prepare_cached(OF_KEY)?;
-            query.query_map(params![ledger, before, limit, key], rows::stored)?.collect()
+            query.query_map(params![ledger, before, limit, key], |row| rows::change(row, id))?.collect()
         }
     }
 }

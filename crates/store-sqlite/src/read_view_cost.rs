@@ -28,12 +28,16 @@ fn change(version: u64, key: String, run: Option<&str>) -> Change {
 
 /// A versioned store of `length` changes.
 fn ledger(length: u64, make: impl Fn(u64) -> Change) -> Connection {
+    ledger_of(&notes(), length, make)
+}
+
+fn ledger_of(id: &VersionedStoreId, length: u64, make: impl Fn(u64) -> Change) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     open::migrate(&mut connection).unwrap();
     let (mut places, mut grown) = (Places::default(), Grown::default());
     let mut ledgers = VersionedStores { connection: &connection, places: &mut places.ledgers, grown: &mut grown };
     for version in 1..=length {
-        ledgers.append(&notes(), &make(version)).unwrap();
+        ledgers.append(id, &make(version)).unwrap();
     }
     grown.write(&connection).unwrap();
     connection
@@ -71,8 +75,7 @@ fn limited(version: u64) -> ReadView {
 fn looking_back_at_memory_does_not_walk_over_what_came_later() {
     let memory = VersionedStoreId::memory(&TenantId::new("acme"), "notes");
     let view = |length| {
-        let mut connection = ledger(length, |n| change(n, format!("m{n}"), None));
-        connection.execute("UPDATE ledgers SET kind = 'memory'", []).unwrap();
+        let mut connection = ledger_of(&memory, length, |n| change(n, format!("m{n}"), None));
         let lens = ReadView { limit: None, ..limited(100) };
         let (found, taken) = steps(&mut connection, |c| items(c, &memory, &lens));
         assert_eq!(found.len(), 100);

@@ -6,16 +6,17 @@ use baton_store::archive::Entry;
 use baton_store::codec::{Existing, NewRun, integer};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::insert;
-use crate::versioned;
+use crate::{insert, note, rows, versioned};
 
-/// All of them in one transaction.
-pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
+/// All of them in one transaction, whose number is given back.
+pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<u64> {
     let transaction = connection.unchecked_transaction()?;
     for entry in entries {
         restore_one(&transaction, entry)?;
     }
-    transaction.commit()
+    let number = transaction.prepare_cached(note::COUNT)?.query_row([], rows::commits)?;
+    transaction.commit()?;
+    Ok(number)
 }
 
 /// What is there already stays as it is. A record without its run, or a change without its versioned store, has no place and is
@@ -29,7 +30,10 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::Record { run: id, record } => {
             let mut find = connection.prepare_cached("SELECT run FROM runs WHERE id = ?1")?;
             let run: Option<i64> = find.query_row([id.as_str()], |row| row.get(0)).optional()?;
-            run.map_or(Ok(()), |run| insert::records(connection, KEEP, run, slice::from_ref(record)))
+            let Some(run) = run else { return Ok(()) };
+            insert::records(connection, KEEP, run, slice::from_ref(record))?;
+            // The first of a run comes before the others.
+            insert::first_versions(connection, run, record)
         }
         Entry::VersionedStore(state) => insert::row(connection, KEEP, state),
         Entry::Base { ledger, base, version } => {
@@ -43,7 +47,7 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         }
         Entry::Change { ledger, change } => {
             let place = versioned::find(connection, ledger)?;
-            place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, change))
+            place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, ledger, change))
         }
         Entry::Interrupt(row) => insert::row(connection, KEEP, row),
         Entry::Reply(reply) => insert::row(connection, KEEP, reply),
@@ -52,5 +56,8 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::DeadLetter(row) => insert::row(connection, KEEP, row),
         Entry::Quarantine(row) => insert::row(connection, KEEP, row),
         Entry::Annotation(row) => insert::row(connection, KEEP, row),
+        Entry::Token(row) => insert::row(connection, KEEP, row),
+        Entry::Runner(row) => insert::row(connection, KEEP, row),
+        Entry::RunnerStep(row) => insert::row(connection, KEEP, row),
     }
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use baton_model::{RunId, RunStatus};
-use baton_store::RunRow;
 use baton_store::archive::{Entry, Table};
-use baton_store::codec::{self, Fields, Source, Stored, Unreadable};
+use baton_store::codec::{self, Fields, Source, Stored, Sum, Unreadable};
+use baton_store::{Change, Checksum, Error, LogChain, LogEnds, RunPlace, RunRow, VersionedStoreId};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
 
@@ -78,9 +78,9 @@ pub(crate) fn json_list(list: &[String]) -> String {
     if list.is_empty() { "[]".to_owned() } else { serde_json::json!(list).to_string() }
 }
 
-/// The columns of a table, as a statement lists them.
+/// The columns of a table and their checksums, as a statement lists them.
 pub(crate) fn columns<T: Stored>() -> String {
-    codec::names(T::COLUMNS)
+    codec::names(T::COLUMNS) + &codec::sum_names::<T>()
 }
 
 /// A row whose columns are read by this.
@@ -91,16 +91,46 @@ pub(crate) fn fields<'r, 's, T>(
     read(&mut Fields::new(&Answer(row))).map_err(failed)
 }
 
-/// A row of a table.
+/// A row of a table, which is as it was written.
 pub(crate) fn stored<T: Stored>(row: &Row<'_>) -> rusqlite::Result<T> {
-    fields(row, T::read)
+    stored_at(row, 0, &[], T::SUMS)
 }
 
-/// A run, and its position behind it.
-pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<(u64, RunRow)> {
+/// The same for one whose columns begin later, which belongs to somebody, or of which not everything is compared.
+pub(crate) fn stored_at<T: Stored>(
+    row: &Row<'_>,
+    first: usize,
+    whose: &[&str],
+    sums: &'static [Sum],
+) -> rusqlite::Result<T> {
+    let row = &Answer(row);
+    let read = T::read(&mut Fields::starting_at(row, first)).map_err(failed)?;
+    let places = (first, first + T::COLUMNS.len());
+    codec::check_sums(T::TABLE, T::COLUMNS, sums, whose, row, places).map_err(failed)?;
+    Ok(read)
+}
+
+/// A change of a versioned store.
+pub(crate) fn change(row: &Row<'_>, whose: &VersionedStoreId) -> rusqlite::Result<Change> {
+    stored_at(row, 0, &codec::whose(whose), Change::SUMS)
+}
+
+/// The same without its content, which is last of what has a checksum.
+pub(crate) fn bare_change(row: &Row<'_>, whose: &VersionedStoreId) -> rusqlite::Result<Change> {
+    stored_at(row, 0, &codec::whose(whose), &Change::SUMS[..1])
+}
+
+/// Where a run is in lists, and the run if it is as asked; see [`crate::run_list`].
+/// One that is damaged is left to whoever asks.
+pub(crate) fn listed(row: &Row<'_>) -> rusqlite::Result<(RunPlace, rusqlite::Result<Option<RunRow>>)> {
     fields(row, |row| {
-        let run = RunRow::read(row)?;
-        Ok((row.count("run")?, run))
+        let place = RunPlace { created_at: row.time("created_at")?, position: row.count("run")? };
+        let fits = row.flag("fits")?;
+        Ok((place, fits))
+    })
+    .map(|(place, fits)| {
+        let read = || stored_at(row, 3, &[], RunRow::SUMS).map(Some);
+        (place, if fits { read() } else { Ok(None) })
     })
 }
 
@@ -136,7 +166,45 @@ pub(crate) fn cached_version(row: &Row<'_>) -> rusqlite::Result<CachedVersion> {
 
 /// A row of an archive's page.
 pub(crate) fn entry(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Entry::read(table, &Answer(row)).map_err(failed)
+    let answer = &Answer(row);
+    let entry = Entry::read(table, answer).map_err(failed)?;
+    let sums = table.sums();
+    if !sums.is_empty() {
+        let places = (0, row.as_ref().column_count() - sums.len());
+        let of = |whose: &[&str]| codec::check_sums(table.name(), table.columns(), sums, whose, answer, places);
+        match &entry {
+            Entry::Change { ledger, .. } => of(&codec::whose(ledger)),
+            _ => of(&[]),
+        }
+        .map_err(failed)?;
+    }
+    Ok(entry)
+}
+
+/// Where a log stands: the number that stands for its run, and its ends.
+pub(crate) fn log_ends(row: &Row<'_>) -> rusqlite::Result<(i64, LogEnds)> {
+    fields(row, |row| {
+        let run = row.integer("run")?;
+        let (begins, next_seq, gone) = (row.count("origin")?, row.count("next_seq")?, row.flag("pruned_log")?);
+        let base = row.maybe_bytes("chain_base", Checksum::from_bytes)?;
+        let head = row.maybe_bytes("chain", Checksum::from_bytes)?;
+        Ok((run, LogEnds { begins, next_seq, chain: LogChain { base, head }, gone }))
+    })
+}
+
+/// How many transactions there were.
+pub(crate) fn commits(row: &Row<'_>) -> rusqlite::Result<u64> {
+    fields(row, |row| row.count("number"))
+}
+
+/// The checksum of a record, if it has one.
+pub(crate) fn checksum(row: &Row<'_>) -> rusqlite::Result<Option<Checksum>> {
+    fields(row, |row| row.maybe_bytes("sum", Checksum::from_bytes))
+}
+
+/// Something that reads back and is not what was written.
+pub(crate) fn damaged(error: Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Null, Box::new(error))
 }
 
 fn failed(unreadable: Unreadable) -> rusqlite::Error {

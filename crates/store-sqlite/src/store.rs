@@ -7,15 +7,20 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use baton_store::archive::Entry;
-use baton_store::{Commit, CommitReceipt, Error, Journal, Observer};
+use baton_store::{Commit, CommitReceipt, Error, FairQueue, Journal, Observer};
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::cache::Places;
+use crate::damage;
 use crate::error::{closed, io_error};
 use crate::lock::DirLock;
-use crate::open;
+use crate::note::Note;
+use crate::open::{self, Database};
+use crate::permissions::{DataAccess, prepare_folder};
 use crate::pool::Pool;
+use crate::shrink::Shrink;
 use crate::writer::{Message, Shared, Writer};
 
 /// How a data directory is opened.
@@ -23,12 +28,16 @@ use crate::writer::{Message, Shared, Writer};
 pub struct SqliteOptions {
     /// How many may read at the same time; at least one.
     pub readers: u32,
+    /// Whom the folder may be open to.
+    pub access: DataAccess,
+    /// Whether a file that is damaged is not opened. Without it, what can be read of it is.
+    pub refuse_damage: bool,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
         // Reads are short and mostly served from memory; more would only cost caches.
-        Self { readers: 4 }
+        Self { readers: 4, access: DataAccess::Owner, refuse_damage: true }
     }
 }
 
@@ -46,6 +55,23 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
+/// The connection that writes, to a file that holds together if that is asked for, and is of this version.
+fn begin(database: &Database, dir: &Path, refuse_damage: bool) -> Result<Connection, Error> {
+    let mut connection = open::writer(database)?;
+    if refuse_damage {
+        damage::refuse(&connection, dir)?;
+        open::fold_log(&connection)?;
+    } else {
+        damage::refuse_nothing_left(&connection, dir)?;
+    }
+    open::migrate(&mut connection)?;
+    if refuse_damage {
+        damage::refuse_migrated(&connection, dir)?;
+        open::fold_on_close(&connection, true)?;
+    }
+    Ok(connection)
+}
+
 impl SqliteStore {
     /// Opens the data in `dir`, creating what is not there yet. Blocks for a moment: call it while starting up.
     pub fn open(dir: &Path) -> Result<Self, Error> {
@@ -53,33 +79,59 @@ impl SqliteStore {
     }
 
     pub fn open_with(dir: &Path, options: SqliteOptions) -> Result<Self, Error> {
-        open::make_dir(dir)?;
+        Self::open_database(dir, options, None)
+    }
+
+    /// The same through a file system that SQLite knows by this name: a disk that fails, for tests.
+    #[doc(hidden)]
+    pub fn open_on(dir: &Path, options: SqliteOptions, vfs: &'static str) -> Result<Self, Error> {
+        Self::open_database(dir, options, Some(vfs))
+    }
+
+    fn open_database(dir: &Path, options: SqliteOptions, vfs: Option<&'static str>) -> Result<Self, Error> {
+        prepare_folder(dir, options.access, &[])?;
         let lock = DirLock::acquire(dir)?;
-        let (path, place) = (open::file(dir), lock.place().clone());
-        let mut connection = open::writer(&path)?;
-        open::migrate(&mut connection)?;
+        if options.refuse_damage {
+            damage::refuse_gone(dir)?;
+        }
+        let (database, place) = (Database { vfs, ..Database::of(dir) }, lock.place().clone());
+        let connection = begin(&database, dir, options.refuse_damage).map_err(|error| damage::named(error, dir))?;
+        // Whoever only looks at what is damaged takes nothing of it for granted.
+        let note = if options.refuse_damage { Note::begin(dir, &connection)? } else { Note::none(dir) };
 
         let shared = Arc::new(Shared::default());
         shared.generation.store(1, Ordering::Relaxed);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "submit() is called under a run's lock and cannot wait; the runtime bounds what waits here (`Outbox::room`)"
+        )]
         let (queue, receiver) = mpsc::channel();
         let writer = Writer {
             queue: receiver,
             shared: Arc::clone(&shared),
-            path: path.clone(),
+            database: database.clone(),
             connection: Some(connection),
             places: Places::default(),
             ended: false,
-            next: None,
+            waiting: FairQueue::default(),
             tickets: Vec::new(),
             max_pages: None,
+            shrink: if options.refuse_damage { Shrink::at_start() } else { Shrink::default() },
+            note,
+            folds: options.refuse_damage,
             lock,
         };
         let thread = thread::Builder::new()
             .name("baton-writer".to_owned())
             .spawn(move || writer.run())
             .map_err(|error| io_error("cannot start the writer thread", error))?;
-        tracing::info!(path = %path.display(), "storage is open");
-        Ok(Self { queue, shared, readers: Pool::new(path, place, options.readers), writer: Mutex::new(Some(thread)) })
+        tracing::info!(path = %database.path.display(), "storage is open");
+        Ok(Self {
+            queue,
+            shared,
+            readers: Pool::new(database, place, options.readers),
+            writer: Mutex::new(Some(thread)),
+        })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.

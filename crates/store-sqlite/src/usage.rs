@@ -13,6 +13,10 @@ const COUNTED: u64 = 20_000;
 /// What a row costs beside its text: columns, index entries, the page's own needs.
 const ROW: u64 = 60;
 
+/// States, and what they share.
+const CHECKPOINTS: &str =
+    "(SELECT body AS bytes FROM checkpoints UNION ALL SELECT bytes FROM checkpoint_chunks) AS checkpoints";
+
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Usage> {
     let number = |sql: &str| connection.prepare_cached(sql)?.query_row([], rows::maybe_count).optional();
     let number = |sql: &str| Ok::<_, rusqlite::Error>(number(sql)?.flatten().unwrap_or(0));
@@ -36,6 +40,7 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Usage> {
         ("deliveries", "deliveries", "20"),
         ("deadLetters", "dead_letters", "60"),
         ("interrupts", "interrupts", "length(data)"),
+        ("checkpoints", CHECKPOINTS, "length(bytes)"),
     ] {
         let sql = format!(
             "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT {size} AS size FROM {table} LIMIT {COUNTED})"

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use baton_model::Timestamp;
 use baton_store::codec::{Existing, integer};
-use baton_store::{Change, VersionedStoreId, VersionedStoreState};
+use baton_store::{Change, Error, VersionedStoreId, VersionedStoreState};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{CachedVersion, Recent};
@@ -46,6 +46,26 @@ const FORGET: [&str; 3] = [
 pub(crate) fn find(connection: &Connection, id: &VersionedStoreId) -> rusqlite::Result<Option<CachedVersion>> {
     let mut find = connection.prepare_cached(FIND)?;
     find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], rows::cached_version).optional()
+}
+
+/// The same for whoever reads: a row that says less or more than its changes is damaged.
+pub(crate) fn find_whole(connection: &Connection, id: &VersionedStoreId) -> rusqlite::Result<Option<CachedVersion>> {
+    const ENDS: &str =
+        "SELECT (SELECT max(version) FROM changes WHERE ledger = ?1), forgotten FROM ledgers WHERE ledger = ?1";
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let Some(place) = find(connection, id)? else { return Ok(None) };
+    let ends = |row: &rusqlite::Row<'_>| {
+        rows::fields(row, |row| Ok((row.maybe_count::<u64>("version")?, row.count::<u64>("forgotten")?)))
+    };
+    let (last, forgotten) = connection.prepare_cached(ENDS)?.query_row([place.ledger], ends)?;
+    drop(snapshot);
+    // What was forgotten may have been the last.
+    if last.is_some_and(|last| last > place.version) || last.unwrap_or(0).max(forgotten) < place.version {
+        let (kind, scope) = (id.kind.as_str(), &id.scope);
+        let reason = format!("{kind} {scope} says that it is at version {}, and its changes are not", place.version);
+        return Err(rows::damaged(Error::Corrupt { reason }));
+    }
+    Ok(Some(place))
 }
 
 /// What a versioned store was forked from.
@@ -94,7 +114,7 @@ impl VersionedStores<'_> {
             }
             None => self.create(id, change)?,
         };
-        insert::change(self.connection, Existing::Refuse, ledger, change)?;
+        insert::change(self.connection, Existing::Refuse, ledger, id, change)?;
         self.places.put(id.clone(), CachedVersion { ledger, version: change.version });
         Ok(())
     }

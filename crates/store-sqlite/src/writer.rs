@@ -1,17 +1,16 @@
 //! The one thread that writes.
 //!
-//! It takes whatever is queued, up to a bound, as one transaction. While that is being synced to disk the next ones
-//! pile up, so the busier the host, the more commits share one sync.
+//! It takes whatever is queued, up to a bound and in turns between tenants, as one transaction. While that is being synced
+//! to disk the next ones pile up, so the busier the host, the more commits share one sync.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use baton_store::archive::Entry;
-use baton_store::{Commit, CommitError, Error, Observer, TicketSender, panic_text};
+use baton_store::{Commit, CommitError, Error, FairQueue, LostPart, Observer, TicketSender, panic_text};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -19,14 +18,16 @@ use tokio::sync::oneshot;
 use crate::cache::Places;
 use crate::error::{closed, read_error};
 use crate::lock::DirLock;
-use crate::open;
+use crate::note::Note;
+use crate::open::{self, Database};
 use crate::restore::restore;
+use crate::shrink::{QUIET, Shrink};
 use crate::transact::{Outcome, Verdict, transact};
 
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
 const BATCH: usize = 256;
-/// Bytes per transaction, for the same reason.
-const BATCH_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes per transaction, for the same reason: whoever comes now waits until these are on disk.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 pub(crate) enum Message {
     Commit(Commit, TicketSender),
@@ -49,17 +50,21 @@ pub(crate) struct Shared {
 pub(crate) struct Writer {
     pub(crate) queue: Receiver<Message>,
     /// Taken from the queue, and not begun.
-    pub(crate) next: Option<Message>,
+    pub(crate) waiting: FairQueue<Message>,
     /// Of the commits that are being written: whoever waits for them is told, whatever happens.
     pub(crate) tickets: Vec<TicketSender>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) path: PathBuf,
+    pub(crate) database: Database,
     /// Absent while recovery has not managed to open a new one.
     pub(crate) connection: Option<Connection>,
     pub(crate) places: Places,
     /// A commit of this generation failed; nothing more of it is taken.
     pub(crate) ended: bool,
     pub(crate) max_pages: Option<u32>,
+    pub(crate) shrink: Shrink,
+    pub(crate) note: Note,
+    /// Whether the log is folded back at the end: not where somebody looks at what is damaged.
+    pub(crate) folds: bool,
     /// Let go only once the file is closed.
     pub(crate) lock: DirLock,
 }
@@ -101,46 +106,73 @@ impl Writer {
 
     /// Does what is asked until somebody closes the store, who is to be told once that is done.
     fn serve(&mut self) -> Option<oneshot::Sender<()>> {
-        while let Some(message) = self.next.take().or_else(|| self.queue.recv().ok()) {
-            match message {
-                Message::Commit(commit, ticket) => {
-                    let mut bytes = commit.bytes();
-                    let mut batch = vec![(commit, ticket)];
-                    while batch.len() < BATCH {
-                        match self.queue.try_recv() {
-                            Ok(Message::Commit(commit, ticket)) => {
-                                bytes = bytes.saturating_add(commit.bytes());
-                                if bytes > BATCH_BYTES {
-                                    self.next = Some(Message::Commit(commit, ticket));
-                                    break;
-                                }
-                                batch.push((commit, ticket));
-                            }
-                            Ok(other) => {
-                                self.next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
+        while self.gather() {
+            let mut batch = Vec::new();
+            for message in self.waiting.take(BATCH, BATCH_BYTES) {
+                match message {
+                    Message::Commit(commit, ticket) => batch.push((commit, ticket)),
+                    // Each of these was taken by itself.
+                    Message::Recover(reply) => {
+                        let _ = reply.send(self.recover());
                     }
-                    self.write(batch);
+                    Message::LimitGrowth(pages, reply) => {
+                        let _ = reply.send(self.limit_growth(pages));
+                    }
+                    Message::Restore(entries, reply) => {
+                        let restored = self.connection.as_ref().map(|connection| restore(connection, &entries));
+                        if let Some(Ok(number)) = restored {
+                            self.note.write(number);
+                        }
+                        // What is remembered may not know of it.
+                        self.places.clear();
+                        let _ = reply.send(
+                            restored.map_or_else(|| Err(closed()), |done| done.map(|_number| ()).map_err(read_error)),
+                        );
+                    }
+                    Message::Close(reply) => return Some(reply),
                 }
-                Message::Recover(reply) => {
-                    let _ = reply.send(self.recover());
-                }
-                Message::LimitGrowth(pages, reply) => {
-                    let _ = reply.send(self.limit_growth(pages));
-                }
-                Message::Restore(entries, reply) => {
-                    let restored = self.connection.as_ref().map(|connection| restore(connection, &entries));
-                    // What is remembered may not know of it.
-                    self.places.clear();
-                    let _ = reply.send(restored.map_or_else(|| Err(closed()), |done| done.map_err(read_error)));
-                }
-                Message::Close(reply) => return Some(reply),
+            }
+            if !batch.is_empty() {
+                self.write(batch);
             }
         }
         None
+    }
+
+    /// Takes in what was queued, waiting for something if there is nothing. False if nobody will queue anything any more.
+    fn gather(&mut self) -> bool {
+        if self.waiting.is_empty() {
+            match self.next_message() {
+                Some(message) => self.take_in(message),
+                None => return false,
+            }
+        }
+        while let Ok(message) = self.queue.try_recv() {
+            self.take_in(message);
+        }
+        true
+    }
+
+    /// What is asked next. While nobody asks for anything, the file becomes smaller.
+    fn next_message(&mut self) -> Option<Message> {
+        while self.shrink.is_due() {
+            match self.queue.recv_timeout(QUIET) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.shrink.step(self.connection.as_ref().filter(|_| !self.ended)),
+            }
+        }
+        self.queue.recv().ok()
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match &message {
+            Message::Commit(commit, _) => {
+                let (tenant, bytes) = (commit.tenant.clone(), commit.bytes());
+                self.waiting.push(tenant.as_ref(), bytes, message);
+            }
+            _ => self.waiting.push_alone(message),
+        }
     }
 
     fn write(&mut self, batch: Vec<(Commit, TicketSender)>) {
@@ -150,7 +182,12 @@ impl Writer {
         if let Some(connection) = self.connection.as_ref().filter(|_| !batch.is_empty()) {
             let commits: Vec<_>;
             (commits, self.tickets) = batch.into_iter().unzip();
+            self.shrink.note(&commits);
             let outcome = transact(connection, &mut self.places, &commits);
+            // Before anybody is told: what is acknowledged from here on is missed should it be gone.
+            if let Some(number) = outcome.number {
+                self.note.write(number);
+            }
             self.tell(generation, outcome);
         }
         for (_, ticket) in stale {
@@ -164,6 +201,14 @@ impl Writer {
         let (runs, ledgers) = (&outcome.runs, &outcome.ledgers);
         if let Some(observer) = self.observer().filter(|_| !runs.is_empty() || !ledgers.is_empty()) {
             observer.committed(runs, ledgers);
+        }
+        LostPart::tell(&outcome.lost);
+        if let Some(observer) = self.observer().filter(|_| !outcome.lost.is_empty()) {
+            for lost in outcome.lost.iter().filter(|lost| lost.error != CommitError::Stale) {
+                tracing::error!(error = %lost.error, "a part of a commit was refused; the rest goes on");
+            }
+            metrics::counter!("baton_lost_writes_total").increment(outcome.lost.len() as u64);
+            observer.lost(&outcome.lost);
         }
         let mut failed = Vec::new();
         for (ticket, verdict) in std::mem::take(&mut self.tickets).into_iter().zip(outcome.verdicts) {
@@ -201,7 +246,13 @@ impl Writer {
             self.connection = None;
             self.places.clear();
             self.lock.place().check()?;
-            let connection = open::writer(&self.path)?;
+            let connection = open::writer(&self.database)?;
+            // What was acknowledged before may have gone with what failed.
+            if let Some(reason) = self.note.missing(&connection)? {
+                return Err(Error::Corrupt { reason });
+            }
+            open::fold_log(&connection)?;
+            open::fold_on_close(&connection, self.folds)?;
             prove_writable(&connection, self.max_pages).map_err(read_error)?;
             self.connection = Some(connection);
             self.ended = false;
@@ -221,7 +272,7 @@ impl Writer {
     }
 
     fn finish(self) {
-        if let Some(connection) = self.connection {
+        if let Some(connection) = self.connection.filter(|_| self.folds) {
             // Leaves one plain file behind. Not needed for safety: the next open would do it.
             let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             if let Err(error) = folded.and_then(|()| connection.close().map_err(|(_, error)| error)) {

@@ -1,53 +1,102 @@
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    AnnotationRow, Attempt, Change, CommitError, DeadLetterWrite, Delivery, InterruptRow, Pruned, Quarantine, Reply,
-    RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookChange, WorkflowVersion,
+    AnnotationRow, Attempt, Chains, Change, CheckpointWrite, CommitError, DeadLetterWrite, Delivery, InterruptRow,
+    LostPart, Pruned, Quarantine, QueuedBytes, Reply, RunRow, RunnerWrite, SpendingRow, StoredRecord, VersionedStoreId,
+    Webhook, WebhookChange, WorkflowVersion, WriteChain,
 };
 
-/// Writes that become durable together or not at all.
+/// Writes on their way to the disk, in parts. What is in one part becomes durable together or not at all. Parts share a
+/// transaction where they can; one that cannot be written is lost alone, with what builds on it ([`Chains`]).
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     /// The generation of the state these writes were derived from; see [`crate::Journal::recover`].
     pub generation: u64,
-    pub writes: Vec<Write>,
-    /// Nothing else is derived from these writes yet: if they are refused, only this ticket fails and the generation
-    /// goes on.
-    pub alone: bool,
-    /// Where each part but the first begins: writes that were made at once, mostly for one run. None where all of them were.
-    pub parts: Vec<usize>,
+    /// Whose it is. Commits of one tenant keep their order, and take turns with those of others; see
+    /// [`crate::FairQueue`].
+    pub tenant: Option<TenantId>,
+    writes: Vec<Write>,
+    parts: Vec<PartEnd>,
+    /// What it weighs in a queue, for as long as it is there.
+    queued: Vec<Arc<QueuedBytes>>,
+}
+
+/// Where a part of a commit ends, and what it belongs to.
+#[derive(Clone, Debug)]
+struct PartEnd {
+    end: usize,
+    chains: Chains,
+}
+
+/// Writes that were made at once, mostly for one run.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitPart<'a> {
+    pub writes: &'a [Write],
+    pub chains: &'a Chains,
 }
 
 impl Commit {
+    /// One part that belongs to no chain: if it is refused, only whoever waits for it is told.
     pub fn new(generation: u64, writes: Vec<Write>) -> Self {
-        Self { generation, writes, alone: false, parts: Vec::new() }
+        Self::of_parts(generation, [(writes, Chains::default())])
     }
 
-    /// Parts that were made one after the other and share a commit.
-    pub fn of_parts(generation: u64, parts: impl IntoIterator<Item = Vec<Write>>) -> Self {
-        let (mut writes, mut begins) = (Vec::new(), Vec::new());
-        for part in parts {
-            if !writes.is_empty() && !part.is_empty() {
-                begins.push(writes.len());
-            }
+    /// One part that is a link of a chain.
+    pub fn of_chain(generation: u64, writes: Vec<Write>, chain: Arc<WriteChain>) -> Self {
+        Self::of_parts(generation, [(writes, Chains::link(chain))])
+    }
+
+    /// Parts that were made one after the other.
+    pub fn of_parts(generation: u64, made: impl IntoIterator<Item = (Vec<Write>, Chains)>) -> Self {
+        let (mut writes, mut parts) = (Vec::new(), Vec::new());
+        for (part, chains) in made {
             writes.extend(part);
+            parts.push(PartEnd { end: writes.len(), chains });
         }
-        Self { parts: begins, ..Self::new(generation, writes) }
+        Self { generation, tenant: None, writes, parts, queued: Vec::new() }
     }
 
-    /// Writes that may be refused without consequences for others.
-    pub fn alone(generation: u64, writes: Vec<Write>) -> Self {
-        Self { alone: true, ..Self::new(generation, writes) }
+    /// The same for one tenant, which may wait for its turn while others have theirs.
+    pub fn of_tenant(self, tenant: TenantId) -> Self {
+        Self { tenant: Some(tenant), ..self }
     }
 
-    /// What this commit would make visible, or why it must not be applied. `stored` says where a run's log stands.
+    /// The same, weighing something until it is written or dropped.
+    pub fn weighing(mut self, queued: impl IntoIterator<Item = QueuedBytes>) -> Self {
+        self.queued.extend(queued.into_iter().map(Arc::new));
+        self
+    }
+
+    /// Nothing is in it that could not be made again: where there is no room for it, everything else goes on.
+    pub fn is_disposable(&self) -> bool {
+        self.writes.iter().all(|write| matches!(write, Write::Checkpoint(_))) && !self.writes.is_empty()
+    }
+
+    /// All writes, in order.
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = CommitPart<'_>> {
+        let mut begin = 0;
+        self.parts.iter().filter_map(move |part| {
+            let writes = self.writes.get(begin..part.end)?;
+            begin = part.end;
+            Some(CommitPart { writes, chains: &part.chains })
+        })
+    }
+}
+
+impl<'a> CommitPart<'a> {
+    /// What this part would make visible, or why it must not be applied. `stored` says where a run's log stands.
     ///
-    /// The one rule that keeps logs free of gaps and duplicates, so adapters share it. It needs no write, so a commit
+    /// The one rule that keeps logs free of gaps and duplicates, so adapters share it. It needs no write, so a part
     /// that is refused has touched nothing.
     pub fn check<E: From<CommitError>>(
         &self,
@@ -56,7 +105,7 @@ impl Commit {
         let conflict =
             |run: &RunId, expected, actual| E::from(CommitError::Conflict { run: run.clone(), expected, actual });
         let mut seen: Vec<Committed> = Vec::new();
-        for write in &self.writes {
+        for write in self.writes {
             let (Write::CreateRun(row) | Write::Append { row, .. }) = write else { continue };
             let known = seen.iter().position(|committed| committed.run == row.id);
             let at = match known {
@@ -74,6 +123,10 @@ impl Commit {
                         return Err(conflict(&row.id, record.seq, place));
                     }
                     let next = actual + records.len() as u64;
+                    if records.last().is_some_and(|last| last.sum != row.chain.head) {
+                        let reason = "the checksums of the records do not end where the run's do".to_owned();
+                        return Err(CommitError::Refused { run: Some(row.id.clone()), reason }.into());
+                    }
                     if row.next_seq != next {
                         return Err(conflict(&row.id, row.next_seq, next));
                     }
@@ -98,7 +151,7 @@ impl Commit {
         mut stored: impl FnMut(&VersionedStoreId) -> Result<u64, E>,
     ) -> Result<Vec<VersionedStoreCommitted>, E> {
         let mut seen: Vec<VersionedStoreCommitted> = Vec::new();
-        for write in &self.writes {
+        for write in self.writes {
             let (ledger, version, new) = match write {
                 Write::Change { ledger, change } => (ledger, change.version, false),
                 Write::ForkVersionedStore { ledger, version, .. } => (ledger, *version, true),
@@ -129,8 +182,8 @@ impl Commit {
         mut gone: impl FnMut(&RunId) -> Result<bool, E>,
         mut forks: impl FnMut(&RunId) -> Result<Vec<RunId>, E>,
     ) -> Result<(), E> {
-        let (mut dropped, mut made): (Vec<&RunId>, Vec<(&RunId, &RunId)>) = (Vec::new(), Vec::new());
-        for write in &self.writes {
+        let (mut dropped, mut made): (Vec<&'a RunId>, Vec<(&'a RunId, &'a RunId)>) = (Vec::new(), Vec::new());
+        for write in self.writes {
             match write {
                 Write::CreateRun(RunRow { id, origin: Some(origin), .. }) => {
                     let source = &origin.source;
@@ -206,6 +259,11 @@ pub enum Write {
     },
     /// A remark about a run. Goes with the run's log.
     Annotate(AnnotationRow),
+    /// What is kept beside a run's log so that it need not be read again. Goes with the run's log.
+    Checkpoint(CheckpointWrite),
+    /// What a run has spent, as of some of its records. Replaces what was noted before; goes with the run's log. Of a run that
+    /// is unknown, or whose log is gone, nothing is kept.
+    PutSpending(SpendingRow),
     /// Nobody may step this tree from now on. Replaces what was said of the tree before.
     Quarantine(Quarantine),
     /// Somebody released the tree, or it ended. A tree that is in no quarantine stays as it is. On a shared store it stays a
@@ -245,6 +303,7 @@ pub enum Write {
         seq: u64,
     },
     DeadLetters(DeadLetterWrite),
+    Runners(RunnerWrite),
     /// Gives a tree of runs that this session owns to another one. What is queued for the tree before this is durable
     /// before it; nothing may be queued for it after. Shared stores only, like the two below.
     HandOver {
@@ -283,7 +342,9 @@ pub trait Observer: Send + Sync {
     /// Several commits may be told of at once, in commit order; the last entry of a run or versioned store is where it
     /// stands.
     fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]);
-    /// A commit failed and `generation` has ended.
+    /// Parts of commits were lost, and their chains are broken; everything else goes on. Told after what was committed.
+    fn lost(&self, parts: &[LostPart]);
+    /// The disk or the database failed, and `generation` has ended.
     fn failed(&self, generation: u64, error: &CommitError);
 }
 

@@ -15,14 +15,28 @@ pub enum Error {
     /// Stop and look: what is stored does not read back.
     #[error("storage is corrupt: {reason}")]
     Corrupt { reason: String },
+    /// The same of one run: a record, or what is kept beside its log, is not what was written.
+    #[error("storage is damaged: run {run} at sequence {seq}: {reason}. `baton storage check` finds what else is")]
+    Damaged { run: RunId, seq: u64, reason: String },
     /// Another process owns this data directory.
     #[error("{path} is in use by another process (pid {pid})")]
     Locked { path: String, pid: String },
 }
 
-/// Why a commit did not become durable. Any of these ends the generation: everything queued behind the failed commit
-/// fails with it, and the runtime reloads from what is durable. Only a refusal ([`CommitError::is_refusal`]) of a commit
-/// that stands alone ends nothing.
+impl Error {
+    pub fn damaged(run: &RunId, seq: u64, reason: impl std::fmt::Display) -> Self {
+        Self::Damaged { run: run.clone(), seq, reason: reason.to_string() }
+    }
+
+    /// Whether what is stored is not what was written.
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Damaged { .. })
+    }
+}
+
+/// Why something did not become durable. A refusal ([`CommitError::is_refusal`]) is about one part of a commit, which is
+/// lost with what builds on it; everything else goes on. The others are about the disk or the session, and end the
+/// generation: everything queued behind fails, and the runtime reloads from what is durable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     /// Somebody else appended first, or the run exists already.
@@ -57,7 +71,7 @@ pub enum CommitError {
     /// The disk is full, read-only or failing, or the database is out of reach. Trying again later may help.
     #[error("storage cannot be written: {reason}")]
     Unavailable { reason: String },
-    /// Queued before a failure, or for a generation that has ended.
+    /// Queued behind a failure, built on something that was lost, or for a generation that has ended.
     #[error("an earlier write failed, so this one was not attempted")]
     Stale,
 }
@@ -77,6 +91,11 @@ impl CommitError {
     /// Whether its text may be shown to anybody: it names no run and nothing else that belongs to a tenant.
     pub const fn names_nobody(&self) -> bool {
         matches!(self, Self::Fenced | Self::Unavailable { .. } | Self::Stale)
+    }
+
+    /// Whether whoever made the write is at fault for it, rather than somebody who was faster or what it builds on.
+    pub const fn blames(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::Refused { .. })
     }
 
     /// Whether the commit was judged and must not happen, rather than lost.

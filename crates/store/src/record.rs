@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Error;
+use crate::checksum::Checksum;
 
 /// A record as it lies on disk. `body` is the public RunEvent, served verbatim; `private` never leaves the process.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +15,20 @@ pub struct StoredRecord {
     pub private: Option<String>,
     pub versions: Versions,
     pub part: Option<Part>,
+    /// Of this record and all before it; see [`crate::LogCheck`]. None for one from before there were checksums, and until
+    /// [`crate::RunRow::seal`] sets it.
+    pub sum: Option<Checksum>,
 }
 
 impl StoredRecord {
+    /// The column of its checksum.
+    pub(crate) const SUM: &'static str = "sum";
+
+    /// What it takes of a page that is bounded by bytes: both texts, public and private. The rest of a record is small.
+    pub fn weight(&self) -> usize {
+        self.body.len() + self.private.as_ref().map_or(0, String::len)
+    }
+
     pub fn encode(run: &RunId, record: &Record) -> Self {
         Self {
             seq: record.seq,
@@ -26,6 +38,7 @@ impl StoredRecord {
             private: record.event.private_json(),
             versions: record.versions,
             part: record.part,
+            sum: None,
         }
     }
 

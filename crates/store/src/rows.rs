@@ -8,6 +8,7 @@ use baton_model::{Digest, NodeId, Origin, RunId, RunStatus, TenantId, Timestamp,
 use serde_json::Value;
 
 use crate::WebhookChange;
+use crate::checksum::LogChain;
 
 /// A run as lists and schedulers see it: a projection of its log, never ahead of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,8 @@ pub struct RunRow {
     /// What lists say of the run beyond its columns: a [`baton_model::RunSummary`] as JSON, encoded by whoever changes
     /// it. None where there is nothing to say.
     pub summary: Option<Arc<str>>,
+    /// The checksums of its log, as far as this row goes.
+    pub chain: LogChain,
 }
 
 impl RunRow {
@@ -105,16 +108,64 @@ pub struct RunFilter {
     pub text_prefix: Option<String>,
     /// Without a parent.
     pub top_level: bool,
-    /// Opaque: what the previous page said.
-    pub cursor: Option<u64>,
+    /// What the previous page said.
+    pub cursor: Option<RunPlace>,
     pub limit: usize,
 }
 
+/// Where a run is in lists, which go from the newest to the oldest. The position, which is its alone, parts those that were
+/// created in the same microsecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunPlace {
+    pub created_at: Timestamp,
+    pub position: u64,
+}
+
+impl RunPlace {
+    /// Before all that there are.
+    pub const NEWEST: Self = Self { created_at: Timestamp::from_micros(i64::MAX), position: i64::MAX.unsigned_abs() };
+}
+
+/// How many trees of runs have not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveTrees {
+    /// Whose top-level run waits for an answer.
+    pub waiting: u64,
+    /// All others.
+    pub running: u64,
+}
+
+impl ActiveTrees {
+    /// Adds so many top-level runs of this status.
+    pub fn add(&mut self, status: RunStatus, count: u64) {
+        match status {
+            ended if ended.is_terminal() => {}
+            waiting if waiting.is_waiting() => self.waiting += count,
+            _ => self.running += count,
+        }
+    }
+}
+
+/// A top-level run whose log is there, and what its tree holds: what retention goes by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page<T> {
+pub struct KeptTree {
+    pub place: RunPlace,
+    pub id: RunId,
+    pub workflow: WorkflowId,
+    pub status: RunStatus,
+    pub updated_at: Timestamp,
+    /// With the top.
+    pub runs: u64,
+    /// Records of all of them.
+    pub records: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T, P = u64> {
     pub items: Vec<T>,
-    /// Where the next page starts; `None` when this is the last.
-    pub next: Option<u64>,
+    /// Where the next page starts; `None` when this is the last. A page of runs may be short, or empty, and not be the
+    /// last: see [`crate::run_list::LOOKED_AT`].
+    pub next: Option<P>,
 }
 
 /// An open question to a human or another system.

@@ -182,6 +182,10 @@ pub enum ClusterEvent {
     Annotated { run: RunId, id: String },
     /// Webhook subscriptions were changed.
     Webhooks,
+    /// Runners came, went or changed, or who may be one.
+    Runners,
+    /// Something became of a step of a runner, by its key.
+    RunnerStep { key: String, owner: String },
     /// Something was lost on the way: look at everything.
     Missed,
 }

@@ -2,7 +2,7 @@
 
 use baton_model::RunId;
 
-use crate::{Change, Commit, CommitError, DeadLetterWrite, RunRow, StoredRecord, VersionedStoreId, Write};
+use crate::{Change, Commit, CommitError, CommitPart, DeadLetterWrite, RunRow, StoredRecord, VersionedStoreId, Write};
 
 /// The largest commit that is taken. Databases take values of about 1 GB and messages of no more, and a text may take twice
 /// its size on its way there; this leaves room for both.
@@ -13,48 +13,44 @@ const SHOWN: usize = 80;
 impl Commit {
     /// About how much there is to write.
     pub fn bytes(&self) -> usize {
-        self.writes.iter().map(Write::bytes).sum()
+        self.writes().iter().map(Write::bytes).sum()
     }
 
-    /// Refuses what no store would take. Many runs that are too much together are nobody's fault.
+    /// Refuses what no store would take.
+    pub fn check_size(&self) -> Result<(), CommitError> {
+        self.parts().try_for_each(|part| part.check_size())
+    }
+}
+
+impl CommitPart<'_> {
+    /// Refuses what no store would take.
     pub fn check_size(&self) -> Result<(), CommitError> {
         self.check_size_within(COMMIT_BYTES)
     }
 
     pub(crate) fn check_size_within(&self, most: usize) -> Result<(), CommitError> {
-        let bytes = self.bytes();
+        let bytes: usize = self.writes.iter().map(Write::bytes).sum();
         if bytes <= most {
             return Ok(());
         }
-        let alone = |part: &&[Write]| part.iter().map(Write::bytes).sum::<usize>() > most;
-        let largest = self.parts().find(alone).and_then(|part| part.iter().max_by_key(|write| write.bytes()));
+        let largest = self.writes.iter().max_by_key(|write| write.bytes());
         let reason = format!("{bytes} bytes are more than the {most} that a commit may have");
         Err(self.refused(largest, &reason))
     }
 
-    /// Why this commit was refused because of that write; `None` where it could not be told which.
+    /// Why this part was refused because of that write; `None` where it could not be told which.
     pub fn refused(&self, write: Option<&Write>, reason: &dyn std::fmt::Display) -> CommitError {
         let about = write.map_or_else(|| "a commit".to_owned(), Write::about);
-        CommitError::Refused { run: write.and_then(|write| self.run_of(write)), reason: format!("{about}: {reason}") }
+        let run = write.and_then(Write::run).or_else(|| self.run());
+        CommitError::Refused { run: run.cloned(), reason: format!("{about}: {reason}") }
     }
 
-    /// Writes that were made at once.
-    fn parts(&self) -> impl Iterator<Item = &[Write]> {
-        let ends = self.parts.iter().copied().chain([self.writes.len()]);
-        let begins = std::iter::once(0).chain(self.parts.iter().copied());
-        begins.zip(ends).filter_map(|(begin, end)| self.writes.get(begin..end))
-    }
-
-    /// The run that one of these writes belongs to: the one it names, or the only one that it was made with. Where that is
-    /// not sure it is nobody's: a wrong name would put somebody else in quarantine.
-    fn run_of(&self, write: &Write) -> Option<RunId> {
-        if let Some(run) = write.run() {
-            return Some(run.clone());
-        }
-        let part = self.parts().find(|part| part.iter().any(|made| std::ptr::eq(made, write)))?;
-        let mut runs = part.iter().filter_map(Write::run);
+    /// The run that this part belongs to, if it belongs to one. Where that is not sure it is nobody's: a wrong name would
+    /// put somebody else in quarantine.
+    pub fn run(&self) -> Option<&RunId> {
+        let mut runs = self.writes.iter().filter_map(Write::run);
         let first = runs.next()?;
-        runs.all(|run| run == first).then(|| first.clone())
+        runs.all(|run| run == first).then_some(first)
     }
 }
 
@@ -68,6 +64,7 @@ impl Write {
             Self::PutDelivery(row) => Some(&row.run),
             Self::DeadLetters(DeadLetterWrite::Put(row)) => Some(&row.run),
             Self::Change { change, .. } => change.run.as_ref(),
+            Self::PutSpending(row) => Some(&row.run),
             Self::Quarantine(row) => Some(&row.run),
             Self::EndQuarantine { root } | Self::HandOver { root, .. } => Some(root),
             Self::PutBlob { .. }
@@ -84,8 +81,10 @@ impl Write {
             | Self::DeadLetters(_)
             | Self::ReleaseClaim { .. }
             | Self::AnswerForwarded { .. }
-            // What is said about a run is none of its doing.
+            // What is said about a run is none of its doing, and neither is what a runner does with a step of it.
             | Self::Annotate(_)
+            | Self::Checkpoint(_)
+            | Self::Runners(_)
             | Self::Probe { .. } => None,
         }
     }
@@ -117,6 +116,8 @@ impl Write {
                 format!("the workflow {} of {}", shown(row.id.as_str()), shown(row.tenant.as_str()))
             }
             Self::Annotate(row) => format!("an annotation of {}", shown(row.run.as_str())),
+            Self::Checkpoint(write) => format!("a checkpoint of {}", shown(write.run().as_str())),
+            Self::PutSpending(row) => format!("what {} has spent", shown(row.run.as_str())),
             Self::PutReply(_) | Self::PruneReplies { .. } => "a reply".to_owned(),
             Self::PutWebhook(row) => {
                 format!("the webhook {} of {}", shown(row.id.as_str()), shown(row.tenant.as_str()))
@@ -130,6 +131,7 @@ impl Write {
                 Some(webhook) => format!("the dead letters of {}", shown(webhook.as_str())),
                 None => "dead letters".to_owned(),
             },
+            Self::Runners(write) => write.about().to_owned(),
             Self::HandOver { root, .. } => format!("the hand-over of {}", shown(root.as_str())),
             Self::ReleaseClaim { name } => format!("the claim {}", shown(name)),
             Self::AnswerForwarded { id, .. } => format!("the letter {}", shown(id)),
@@ -157,6 +159,9 @@ impl Write {
             Self::PutWebhook(row) => row.url.len() + texts(&row.events) + texts(&row.tags) + row.secret.len(),
             Self::Quarantine(row) => row.cause.len() + row.detail.len(),
             Self::Annotate(row) => row.id.len() + row.body.len(),
+            Self::Checkpoint(write) => write.bytes(),
+            Self::PutSpending(row) => row.body.len(),
+            Self::Runners(write) => write.bytes(),
             Self::ReleaseClaim { name } => name.len(),
             Self::AnswerForwarded { id, body } => id.len() + body.len(),
             Self::Prune { .. }
@@ -220,6 +225,7 @@ mod tests {
     use baton_model::Digest;
 
     use super::*;
+    use crate::Chains;
 
     fn blob(bytes: usize) -> Write {
         Write::PutBlob { digest: Digest::of_bytes([0]), bytes: vec![0; bytes] }
@@ -229,8 +235,12 @@ mod tests {
         Write::EndQuarantine { root: RunId::new(run) }
     }
 
-    fn named(commit: &Commit, write: Option<usize>) -> Option<String> {
-        match commit.refused(write.map(|at| &commit.writes[at]), &"no") {
+    fn commit(parts: impl IntoIterator<Item = Vec<Write>>) -> Commit {
+        Commit::of_parts(1, parts.into_iter().map(|part| (part, Chains::default())))
+    }
+
+    fn named(part: CommitPart<'_>, write: Option<usize>) -> Option<String> {
+        match part.refused(write.map(|at| &part.writes[at]), &"no") {
             CommitError::Refused { run, .. } => run.map(|run| run.to_string()),
             other => unreachable!("{other}"),
         }
@@ -238,27 +248,24 @@ mod tests {
 
     #[test]
     fn a_write_is_its_own_runs_or_that_of_what_it_was_made_with_or_nobodys() {
-        let parts = [vec![of("a"), blob(1)], vec![blob(2)], vec![of("b"), of("c"), blob(3)]];
-        let commit = Commit::of_parts(1, parts);
-        assert_eq!(commit.parts, [2, 3]);
-        assert_eq!(named(&commit, Some(0)).as_deref(), Some("a"));
-        assert_eq!(named(&commit, Some(1)).as_deref(), Some("a"), "made with it");
-        assert_eq!(named(&commit, Some(2)), None, "made with nobody's");
-        assert_eq!(named(&commit, Some(4)).as_deref(), Some("c"));
-        assert_eq!(named(&commit, Some(5)), None, "it may be either's");
-        assert_eq!(named(&commit, None), None, "nobody knows which write it was");
+        let commit = commit([vec![of("a"), blob(1)], vec![blob(2)], vec![of("b"), of("c"), blob(3)]]);
+        let parts: Vec<_> = commit.parts().collect();
+        assert_eq!(parts.len(), 3);
+        assert_eq!(named(parts[0], Some(0)).as_deref(), Some("a"));
+        assert_eq!(named(parts[0], Some(1)).as_deref(), Some("a"), "made with it");
+        assert_eq!(named(parts[0], None).as_deref(), Some("a"), "whichever write it was");
+        assert_eq!(named(parts[1], Some(0)), None, "made with nobody's");
+        assert_eq!(named(parts[2], Some(1)).as_deref(), Some("c"));
+        assert_eq!(named(parts[2], Some(2)), None, "it may be either's");
     }
 
     #[test]
-    fn many_that_are_too_much_together_are_nobodys_fault() {
-        let half = || vec![of("a"), blob(60)];
-        let refused = |commit: &Commit| match commit.check_size_within(100) {
-            Err(CommitError::Refused { run, .. }) => Some(run.map(|run| run.to_string())),
+    fn a_part_is_too_large_by_itself_and_not_by_what_it_is_sent_with() {
+        let commit = commit([vec![of("a"), blob(60)], vec![of("b"), blob(200)], vec![of("c"), blob(60)]]);
+        let refused = |part: CommitPart<'_>| match part.check_size_within(100) {
+            Err(CommitError::Refused { run, .. }) => run.map(|run| run.to_string()),
             _ => None,
         };
-        assert_eq!(refused(&Commit::of_parts(1, [half()])), None, "it fits");
-        assert_eq!(refused(&Commit::of_parts(1, [half(), half()])), Some(None));
-        let large = Commit::of_parts(1, [half(), vec![of("b"), blob(200)], half()]);
-        assert_eq!(refused(&large), Some(Some("b".to_owned())));
+        assert_eq!(commit.parts().map(refused).collect::<Vec<_>>(), [None, Some("b".to_owned()), None]);
     }
 }

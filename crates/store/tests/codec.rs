@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use baton_store::archive::Entry;
 use baton_store::codec::{CHANGE_WITH_TAGS, Column, Fields, Kind, Source, Stored, Unreadable, Value, Values};
 use baton_store::conformance::everything;
-use baton_store::{Change, DeadLetterWrite, Error, RunRow, StoredRecord, Webhook, Write};
+use baton_store::{Change, CheckpointWrite, DeadLetterWrite, Error, RunRow, StoredRecord, Webhook, Write};
 
 /// A row in memory; with tags apart or not.
 #[derive(Default)]
@@ -115,6 +115,11 @@ fn everything_comes_back_as_it_was() {
             Write::DeadLetters(DeadLetterWrite::Put(row)) => same(&row),
             Write::Quarantine(row) => same(&row),
             Write::Annotate(row) => same(&row),
+            Write::PutSpending(row) => same(&row),
+            Write::Checkpoint(CheckpointWrite::Put { checkpoint, chunks }) => {
+                same(&checkpoint);
+                chunks.iter().for_each(same);
+            }
             _ => seen -= 1,
         }
     }

@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use baton_model::json::Digest;
 use baton_model::tool::{ToolFault, ToolOutcome, ToolStatus};
@@ -16,6 +16,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use baton_model::redact_value;
 

@@ -9,20 +9,24 @@
 //! to make it again and what is written down is the business of others.
 
 mod alias;
+mod call_queue;
 pub mod catalog;
 pub mod egress;
 pub mod hooks;
 pub mod http;
+mod listed;
 pub mod mcp;
 pub mod native;
+pub mod runner;
 mod secrets;
 mod toolbox;
 
 pub use alias::Aliases;
 pub use baton_model::redact_value;
+pub use call_queue::{CallQueue, CallTurn};
 pub use catalog::{About, ToolDescriptor};
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
-pub use toolbox::{ToolSet, ToolSetError, ToolSource, Toolbox, is_allowed, narrowed};
+pub use toolbox::{Audience, ToolSet, ToolSetError, ToolSource, Toolbox, is_allowed, narrowed};
 // Names of the version before, for callers that still use them.
 
 use async_trait::async_trait;

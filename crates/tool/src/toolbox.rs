@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use baton_model::tool::{SafetyTier, ToolRequest};
-use baton_model::{Connection, TenantId, ToolSpec, code};
+use baton_model::tool::{FoundTool, SafetyTier, ToolFault, ToolOutcome, ToolRequest, ToolStatus};
+use baton_model::{Connection, TenantId, ToolSpec, code, tenant_subject};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
+use tokio::time::Instant;
 
 use crate::alias::Aliases;
 use crate::catalog::{Source, ToolDescriptor};
@@ -49,6 +50,20 @@ pub trait ToolSource: Send + Sync {
     }
 }
 
+/// For whom tools are looked up: a tenant, and on whose behalf within it.
+#[derive(Clone, Copy, Debug)]
+pub struct Audience<'a> {
+    pub tenant: &'a TenantId,
+    /// `None`: the tenant as a whole.
+    pub subject: Option<&'a str>,
+}
+
+impl<'a> From<&'a TenantId> for Audience<'a> {
+    fn from(tenant: &'a TenantId) -> Self {
+        Self { tenant, subject: None }
+    }
+}
+
 /// A set of tools, being put together.
 #[derive(Clone, Default)]
 pub struct ToolSet {
@@ -76,6 +91,12 @@ impl ToolSet {
         }
         self.tools.push(tool);
         Ok(self)
+    }
+
+    /// These tools, which have different ids. Those that have no place in a toolbox are left out.
+    pub fn of(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let tools = tools.into_iter().filter(|tool| is_admissible(&**tool)).collect();
+        Self { tools, sources: Vec::new() }
     }
 
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Result<Self, ToolSetError> {
@@ -108,6 +129,8 @@ struct ToolSets {
     aliases: Arc<Aliases>,
     shared: ToolSet,
     tenants: BTreeMap<TenantId, ToolSet>,
+    /// What only callers of one subject of a tenant have.
+    subjects: Arc<BTreeMap<(TenantId, String), ToolSet>>,
 }
 
 impl std::fmt::Debug for Toolbox {
@@ -117,9 +140,14 @@ impl std::fmt::Debug for Toolbox {
 }
 
 impl ToolSets {
-    /// What a tenant has, its own first.
-    fn of(&self, tenant: &TenantId) -> impl Iterator<Item = &ToolSet> {
-        self.tenants.get(tenant).into_iter().chain([&self.shared])
+    /// What somebody has, their own first.
+    fn of(&self, audience: Audience<'_>) -> impl Iterator<Item = &ToolSet> {
+        let subject = audience.subject.map_or_else(|| tenant_subject(audience.tenant), str::to_owned);
+        let own = match self.subjects.is_empty() {
+            true => None,
+            false => self.subjects.get(&(audience.tenant.clone(), subject)),
+        };
+        own.into_iter().chain(self.tenants.get(audience.tenant)).chain([&self.shared])
     }
 }
 
@@ -150,24 +178,37 @@ impl Toolbox {
         });
     }
 
+    /// Replaces what callers of one subject have beside that.
+    pub fn give_subject(&self, tenant: &TenantId, subject: &str, set: ToolSet) {
+        let key = (tenant.clone(), subject.to_owned());
+        self.sets.rcu(|all| {
+            let mut subjects = BTreeMap::clone(&all.subjects);
+            match set.tools.is_empty() {
+                true => drop(subjects.remove(&key)),
+                false => drop(subjects.insert(key.clone(), set.clone())),
+            }
+            ToolSets { subjects: Arc::new(subjects), ..ToolSets::clone(all) }
+        });
+    }
+
     /// What an agent with this allowlist is offered, by id. An entry is an exact id, or `mcp:<server>` for all tools of
-    /// that server; there are no wildcards, and an empty list allows nothing. A name that nothing here has may stand for
-    /// a tool; see [`Aliases`].
-    pub fn offered(&self, tenant: &TenantId, allow: &[String]) -> Vec<ToolSpec> {
-        let tools = self.tools(tenant);
+    /// that server, or `runner:<pool>` for all of that pool; there are no wildcards, and an empty list allows nothing. A
+    /// name that nothing here has may stand for a tool; see [`Aliases`].
+    pub fn offered<'a>(&self, audience: impl Into<Audience<'a>>, allow: &[String]) -> Vec<ToolSpec> {
+        let tools = self.tools(audience.into());
         let allow = &self.resolved(&tools, allow);
         tools.values().map(|tool| tool.spec()).filter(|spec| is_allowed(&spec.id, allow)).cloned().collect()
     }
 
     /// The same, where names stand for nothing but themselves.
-    pub fn offered_by_id(&self, tenant: &TenantId, allow: &[String]) -> Vec<ToolSpec> {
-        let tools = self.tools(tenant);
+    pub fn offered_by_id<'a>(&self, audience: impl Into<Audience<'a>>, allow: &[String]) -> Vec<ToolSpec> {
+        let tools = self.tools(audience.into());
         tools.values().map(|tool| tool.spec()).filter(|spec| is_allowed(&spec.id, allow)).cloned().collect()
     }
 
     /// The entries of an allowlist that nothing here answers to, in its order.
-    pub fn unresolved(&self, tenant: &TenantId, allow: &[String]) -> Vec<String> {
-        let tools = self.tools(tenant);
+    pub fn unresolved<'a>(&self, audience: impl Into<Audience<'a>>, allow: &[String]) -> Vec<String> {
+        let tools = self.tools(audience.into());
         let there = |entry: &str| tools.keys().any(|id| is_entry_for(entry, id));
         let resolved = self.resolved(&tools, allow);
         allow
@@ -228,22 +269,35 @@ impl Toolbox {
     }
 
     /// What a caller is shown, by id: tools whose scopes it holds.
-    pub fn catalog(&self, tenant: &TenantId, held: Held<'_>) -> Vec<ToolDescriptor> {
-        let tools = self.tools(tenant);
+    pub fn catalog<'a>(&self, audience: impl Into<Audience<'a>>, held: Held<'_>) -> Vec<ToolDescriptor> {
+        let tools = self.tools(audience.into());
         let shown = tools.values().filter(|tool| held.cover(&tool.spec().scopes));
         shown.map(|tool| ToolDescriptor::new(tool.spec(), tool.about())).collect()
     }
 
     /// One of them. A tool that the caller may not use looks like one that does not exist.
-    pub fn describe(&self, tenant: &TenantId, held: Held<'_>, id: &str) -> Option<ToolDescriptor> {
-        let tool = self.find(tenant, id).filter(|tool| held.cover(&tool.spec().scopes))?;
+    pub fn describe<'a>(&self, audience: impl Into<Audience<'a>>, held: Held<'_>, id: &str) -> Option<ToolDescriptor> {
+        let tool = self.find(audience.into(), id).filter(|tool| held.cover(&tool.spec().scopes))?;
         Some(ToolDescriptor::new(tool.spec(), tool.about()))
+    }
+
+    /// A tool that somebody wants to call by its id, or by a name that stands for it; or why it is not here. Nothing is
+    /// waited for: see [`Self::pending`].
+    pub fn look_up<'a>(&self, audience: impl Into<Audience<'a>>, id: &str) -> Result<FoundTool, ToolFault> {
+        let audience = audience.into();
+        let found = self.find(audience, id);
+        let aliases = Arc::clone(&self.sets.load().aliases);
+        let meant = aliases.tool(id).filter(|_| found.is_none()).unwrap_or(id);
+        match found.or_else(|| self.find(audience, meant)) {
+            Some(tool) => Ok(FoundTool { spec: tool.spec().clone(), output_schema: tool.about().output_schema }),
+            None => Err(self.absence(audience.tenant, meant)),
+        }
     }
 
     /// The tool of a call. One whose server is connecting for the first time is waited for, not longer than the call may
     /// take.
     async fn found(&self, request: &ToolRequest) -> Option<Arc<dyn Tool>> {
-        let found = self.find(&request.tenant, &request.tool);
+        let found = self.find(Audience::from(&request.tenant), &request.tool);
         if found.is_some() {
             return found;
         }
@@ -252,42 +306,62 @@ impl Toolbox {
             Some(limit) => drop(tokio::time::timeout(limit, pending).await),
             None => pending.await,
         }
-        self.find(&request.tenant, &request.tool)
+        self.find(Audience::from(&request.tenant), &request.tool)
+    }
+
+    /// Whether everybody has this tool. One with the id of a runner's is called like any other then: a stand-in.
+    pub fn is_shared(&self, id: &str) -> bool {
+        self.sets.load().shared.tools.iter().any(|tool| tool.spec().id == id)
     }
 
     fn sources(&self, tenant: &TenantId, named: impl Fn(&str) -> bool) -> Vec<Arc<dyn ToolSource>> {
         let sets = self.sets.load();
-        let all = sets.of(tenant).flat_map(|set| &set.sources).filter(|source| named(source.name()));
+        let all = sets.of(Audience::from(tenant)).flat_map(|set| &set.sources).filter(|source| named(source.name()));
         all.cloned().collect()
     }
 
-    fn find(&self, tenant: &TenantId, id: &str) -> Option<Arc<dyn Tool>> {
+    fn find(&self, audience: Audience<'_>, id: &str) -> Option<Arc<dyn Tool>> {
         let sets = self.sets.load();
-        sets.of(tenant).flat_map(ToolSet::all).find(|tool| tool.spec().id == id)
+        sets.of(audience).flat_map(ToolSet::all).find(|tool| tool.spec().id == id)
     }
 
-    fn tools(&self, tenant: &TenantId) -> BTreeMap<String, Arc<dyn Tool>> {
+    fn tools(&self, audience: Audience<'_>) -> BTreeMap<String, Arc<dyn Tool>> {
         let mut found = BTreeMap::new();
-        for tool in self.sets.load().of(tenant).flat_map(ToolSet::all) {
+        for tool in self.sets.load().of(audience).flat_map(ToolSet::all) {
             found.entry(tool.spec().id.clone()).or_insert(tool);
         }
         found
     }
 
     fn missing(&self, request: &ToolRequest) -> Called {
-        let id = &request.tool;
-        let Some((server, _)) = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')) else {
-            return Called::failed(code::NOT_FOUND, format!("There is no tool {id}."));
+        Called::Done(ToolOutcome {
+            status: ToolStatus::Error,
+            value: serde_json::Value::Null,
+            error: Some(self.absence(&request.tenant, &request.tool)),
+            duration_ms: None,
+        })
+    }
+
+    /// Why there is no such tool, and what to do about it.
+    fn absence(&self, tenant: &TenantId, id: &str) -> ToolFault {
+        let fault = |code: &str, message: String| ToolFault {
+            code: code.to_owned(),
+            message,
+            details: None,
+            retryable: Some(false),
         };
-        let Some(source) = self.sources(&request.tenant, |name| name == server).pop() else {
-            return Called::failed(code::MCP_SERVER_NOT_FOUND, format!("There is no MCP server {server}."));
+        let Some((server, _)) = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')) else {
+            return fault(code::NOT_FOUND, format!("There is no tool {id}. GET /v1/tools lists those that are."));
+        };
+        let Some(source) = self.sources(tenant, |name| name == server).pop() else {
+            return fault(
+                code::MCP_SERVER_NOT_FOUND,
+                format!("There is no MCP server {server}. The operator sets one up under [mcp.{server}]."),
+            );
         };
         match source.absence() {
-            Some(reason) => mcp::disconnected(server, &reason),
-            None => Called::failed(
-                code::MCP_TOOL_NOT_FOUND,
-                format!("The MCP server {server} has no tool {id} (any more)."),
-            ),
+            Some(reason) => mcp::disconnection(server, &reason),
+            None => fault(code::MCP_TOOL_NOT_FOUND, format!("The MCP server {server} has no tool {id} (any more).")),
         }
     }
 }
@@ -308,12 +382,13 @@ pub fn narrowed(one: &[String], other: &[String]) -> Vec<String> {
     both
 }
 
-/// Whether a list has this id, or the server that it is of.
+/// Whether a list has this id, or the server or pool that it is of.
 pub fn is_allowed(id: &str, allow: &[String]) -> bool {
     allow.iter().any(|entry| is_entry_for(entry, id))
 }
 
 fn is_entry_for(entry: &str, id: &str) -> bool {
-    let server = || id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')).map(|(server, _)| server);
-    entry == id || entry.strip_prefix("mcp:").is_some_and(|named| server() == Some(named))
+    // All of a server, or of a pool of runners, without the dot that their tools have.
+    let whole = |entry: &str| entry.starts_with("mcp:") || entry.starts_with("runner:");
+    entry == id || (whole(entry) && id.split_once('.').is_some_and(|(of, _)| of == entry))
 }

@@ -151,3 +151,20 @@ fn an_archive_in_the_folder_is_a_pack() {
     assert_eq!(registry.problems().len(), 1);
     assert_problem(registry.problems(), code::PACK_INTEGRITY_FAILURE, "broken.tgz/archive", "not taken");
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_installed_is_for_its_owner_only() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let packs = folder.path().join("packs");
+    let installed = install(&good(), &packs, &Checks::default()).unwrap();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().mode() & 0o777;
+    for place in [packs.clone(), installed.folder.clone(), installed.folder.join("prompts")] {
+        assert_eq!(mode(&place), 0o700, "{}", place.display());
+    }
+    for place in ["pack.json", "prompts/editor.md"] {
+        assert_eq!(mode(&installed.folder.join(place)), 0o600, "{place}");
+    }
+}

@@ -5,12 +5,13 @@ use baton_model::json::hex;
 use baton_model::{ModelChoice, Scope};
 use baton_provider::{Provider, ScriptedProvider};
 
-use crate::config::{Config, Layered, Value};
+use crate::config::{Config, Layered, Value, project_file};
 use crate::context::Context;
 use crate::dev_file::{DEV_DATA, DevFile};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hosting::reload::Reloader;
+use crate::hosting::workers::Workers;
 use crate::hosting::{self, ApiKeys, Opened, workflows};
 use crate::{demos, private_file};
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// Host for remote workers: NAME=URL@env:VARIABLE or NAME=URL@file:PATH. May be repeated
     #[arg(long = "remote", value_name = "REMOTE")]
     remotes: Vec<String>,
-    /// TOML file with providers, models and MCP servers [default: the scripted model]
+    /// TOML file with providers, models and MCP servers [default: baton.toml, if there is one]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder of agent packs, in addition to the built-in pack
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         None => format!("bk_dev_{}", hex(&private_file::random(KEY_BYTES)?)),
     };
     config.warnings.iter().for_each(|warning| context.output.note(format_args!("warning: {warning}")));
-    hosting::start_logging(&config.log_level, config.log_format);
+    hosting::start_logging_for_dev(&config.log_level, config.log_format);
     let scripted: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(demos::script()?));
     let keys = ApiKeys::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
     let opened = hosting::open(&config, keys, vec![(SCRIPTED.to_owned(), scripted)]).await?;
@@ -64,24 +65,32 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;
     }
     let output = &context.output;
-    let mut reloader = Reloader::new(args.workflows.clone());
+    let mut reloader = Reloader::new(args.workflows.clone()).with_packs(&config);
     reloader.pass(&opened.host, output).await;
     opened.let_in();
     let file = DevFile { url: format!("http://{}", opened.address), key };
     file.write(&args.data)?;
     greet(context, &args, &opened, &file, config.sections.models.get(&None));
     let host = opened.host.clone();
-    opened.serve(output, reloader.keep_going(&host, output)).await?;
-    Ok(Exit::Ok)
+    let mut running = Workers::new(&config.sections.workers, &file.url, &file.key);
+    let beside = async {
+        tokio::select! {
+            never = reloader.keep_going(&host, output) => never,
+            never = running.keep_going(output) => never,
+        }
+    };
+    let served = opened.serve(output, beside).await;
+    running.stop().await;
+    served.map(|()| Exit::Ok)
 }
 
-/// Nothing but the built-in defaults, the file it is given and the flags: `dev` must not depend on what happens to be
-/// set. How much is logged, and how, is the exception: whoever looks for a fault sets it as for `serve`.
+/// Nothing but the built-in defaults, the file of the project or the one it is given, and the flags: `dev` must not depend
+/// on what happens to be set. How much is logged, and how, is the exception: whoever looks for a fault sets it as for `serve`.
 fn config(args: &Args) -> Result<Config, Failure> {
     let mut layered = Layered::defaults();
     layered.default("log.level", Value::Text("warn".to_owned()));
-    if let Some(file) = &args.config {
-        layered.file(file).map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(file) = args.config.clone().or_else(project_file) {
+        layered.file(&file).map_err(|error| Failure::usage(error.to_string()))?;
     }
     if let Some(packs) = &args.packs {
         layered.flag("packs", "--packs", Value::Text(packs.display().to_string()));
@@ -111,6 +120,9 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model:
     let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
     output.note(format_args!("console at {}/console", file.url));
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
+    if let Some(file) = args.config.clone().or_else(project_file) {
+        output.note(format_args!("configuration from {}", file.display()));
+    }
     output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
     if let Some(ModelChoice { provider, model }) = model {
         let about = if provider == SCRIPTED { " (scripted answers; use --config FILE for a real model)" } else { "" };

@@ -12,6 +12,25 @@ Examples:
   baton serve --config /etc/baton/baton.toml
   BATON_DATABASE_URL=postgres://baton@db/baton baton serve --listen 0.0.0.0:7717";
 
+pub(super) const RUNNER: &str = "\
+Examples:
+  baton runner -- python worker.py
+  baton runner --concurrency 16 -- node worker.mjs
+  baton runner --url https://baton.example.com --token-file token -- ./tools";
+
+pub(super) const NEW: &str = "\
+Examples:
+  baton new helpdesk
+  baton new helpdesk --worker python
+  baton new services/helpdesk --worker typescript";
+
+pub(super) const TEST: &str = "\
+Examples:
+  baton test
+  baton test tests/triage.test.yaml --filter urgent
+  baton test --junit report.xml --jobs 4
+  baton test --json | jq '.cases[] | select(.passed | not)'";
+
 pub(super) const WORKFLOW_VALIDATE: &str = "\
 Examples:
   baton workflow validate flows/report.json

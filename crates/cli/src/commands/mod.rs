@@ -8,10 +8,14 @@ mod doctor;
 mod examples;
 mod interrupt;
 mod memory;
+mod new;
 mod pack;
 mod run;
+mod runner;
+mod runner_token;
 mod serve;
 mod storage;
+mod test;
 mod version;
 mod webhook;
 mod workflow;
@@ -47,6 +51,12 @@ pub(crate) enum Command {
     /// Start a production host
     #[command(after_help = examples::SERVE)]
     Serve(serve::Args),
+    /// Make a project: a workflow, an agent, a worker, a test and a configuration
+    #[command(after_help = examples::NEW)]
+    New(new::Args),
+    /// Run the test cases of a project, without a host or a network
+    #[command(after_help = examples::TEST)]
+    Test(test::Args),
     /// Check, register and show workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
@@ -71,6 +81,12 @@ pub(crate) enum Command {
     /// Manage webhooks and undelivered events
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Make a program with tools a runner of a host
+    #[command(after_help = examples::RUNNER)]
+    Runner(runner::Args),
+    /// Make, list and revoke tokens for runners
+    #[command(subcommand)]
+    RunnerToken(runner_token::TokenCommand),
     /// Show the configuration of `baton serve`
     #[command(subcommand)]
     Config(config::Command),
@@ -95,6 +111,8 @@ impl Command {
         match self {
             Self::Dev(args) => dev::run(args, context).await,
             Self::Serve(args) => serve::run(args, context).await,
+            Self::New(args) => new::run(&args, context),
+            Self::Test(args) => test::run(&args, context),
             Self::Workflow(command) => command.run(context).await,
             Self::Agent(command) => command.run(context).await,
             Self::Pack(command) => command.run(context),
@@ -103,6 +121,8 @@ impl Command {
             Self::Memory(command) => command.run(context).await,
             Self::Workspace(command) => command.run(context).await,
             Self::Webhook(command) => command.run(context).await,
+            Self::Runner(args) => runner::run(args, context).await,
+            Self::RunnerToken(command) => command.run(context).await,
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Storage(command) => command.run(context).await,

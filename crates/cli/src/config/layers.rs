@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use baton_model::event::{Escalation, EscalationInterrupt};
-use baton_model::{ContextBounds, Limits};
-use baton_runtime::DeadLetterBounds;
+use baton_model::{ContextBounds, Limits, WorkflowId};
+use baton_runtime::{DeadLetterBounds, RetentionPolicy, RetentionRule, TreeLimits, WorkLimits};
+use baton_server::{ConnectionLimits, TenantLimits};
+use baton_store_sqlite::DataAccess;
 use baton_telemetry::export::Encoding;
 
 use super::references::Reference;
 use super::remotes::{Remote, Wrong};
 use super::renamed::{RENAMED, warning};
 use super::sections::{Sections, TABLES};
-use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
+use super::settings::{DAY_MS, Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
 use super::values::{from_text, from_toml, public_keys, references, remotes};
 use super::{CONFIG_FILE_ENV, Config, Error, LogFormat};
@@ -222,6 +224,7 @@ impl Layered {
         Ok(Config {
             listen: listen.parse().map_err(|_| self.bad("listen"))?,
             data: PathBuf::from(self.text("data").unwrap_or_default()),
+            data_access: self.text("data_access").and_then(|text| DataAccess::parse(&text)).unwrap_or_default(),
             database: match self.text("database.url") {
                 Some(url) => Some(baton_store_postgres::Settings {
                     pool_size: self.pool_size()?,
@@ -243,6 +246,8 @@ impl Layered {
             host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
             max_in_flight: self.count("max_in_flight")?,
+            tenants: self.tenants()?,
+            connections: self.connections()?,
             readers: self.count("readers")?,
             stuck_after_seconds: self.count("stuck_after_seconds")?,
             packs: self.text("packs").map(PathBuf::from),
@@ -262,7 +267,11 @@ impl Layered {
                 per_tenant: self.count("webhooks.dead_letters_per_tenant")?,
                 days: self.count("webhooks.dead_letter_days")?,
             },
+            trees: self.trees()?,
+            work: self.work()?,
+            retention: self.retention()?,
             show_prompts: self.bool("show_prompts"),
+            runner_channel: self.bool("runner_channel"),
             otlp_endpoint: self.text("otlp_endpoint"),
             otlp_encoding: self.text("otlp_protocol").and_then(|text| Encoding::parse(&text)).unwrap_or_default(),
             otlp_headers: self.references("otlp_headers"),
@@ -344,6 +353,55 @@ impl Layered {
         }
     }
 
+    /// A count of which none means that there is no such limit.
+    fn limit<T: TryFrom<u64>>(&self, key: &'static str) -> Result<Option<T>, Error> {
+        match self.count::<u64>(key)? {
+            0 => Ok(None),
+            _ => self.count(key).map(Some),
+        }
+    }
+
+    fn seconds(&self, key: &'static str) -> Result<Duration, Error> {
+        Ok(Duration::from_secs(self.count(key)?))
+    }
+
+    fn trees(&self) -> Result<TreeLimits, Error> {
+        Ok(TreeLimits {
+            running: self.limit("max_running_trees_per_tenant")?,
+            waiting: self.limit("max_waiting_trees_per_tenant")?,
+        })
+    }
+
+    fn work(&self) -> Result<WorkLimits, Error> {
+        Ok(WorkLimits {
+            model_calls: self.count("max_model_calls_per_provider")?,
+            evaluation_units: self.limit("max_evaluation_units_per_second_per_tenant")?,
+            stored_bytes: self.limit("max_stored_bytes_per_tenant")?,
+        })
+    }
+
+    fn tenants(&self) -> Result<TenantLimits, Error> {
+        Ok(TenantLimits {
+            in_flight: self.limit("max_in_flight_per_tenant")?,
+            streams: self.limit("max_streams_per_tenant")?,
+            reply_bytes: self.count("max_reply_bytes_per_tenant")?,
+            rate_per_second: self.limit("rate_limit_per_second_per_tenant")?,
+        })
+    }
+
+    fn connections(&self) -> Result<ConnectionLimits, Error> {
+        Ok(ConnectionLimits {
+            total: self.count("connections.max")?,
+            per_address: self.count("connections.max_per_address")?,
+            header: self.seconds("connections.header_seconds")?,
+            idle: self.seconds("connections.idle_seconds")?,
+            write: self.seconds("connections.write_seconds")?,
+            body: self.seconds("connections.body_seconds")?,
+            body_idle: self.seconds("connections.body_idle_seconds")?,
+            http2_streams: self.count("connections.max_http2_streams")?,
+        })
+    }
+
     fn pool_size(&self) -> Result<usize, Error> {
         const KEY: &str = "database.pool_size";
         // Whoever says how many may read says so of any store.
@@ -359,6 +417,25 @@ impl Layered {
             }
             size => Ok(size),
         }
+    }
+
+    fn retention(&self) -> Result<RetentionPolicy, Error> {
+        let rule = |days: u64, runs: u64, bytes: u64| {
+            let given = |number: u64| Some(number).filter(|number| *number > 0);
+            let max_age_ms = given(days).map(|days| days.saturating_mul(DAY_MS));
+            RetentionRule { max_age_ms, max_runs: given(runs), max_bytes: given(bytes) }
+        };
+        let general = rule(
+            self.count("retention.max_age_days")?,
+            self.count("retention.max_runs")?,
+            self.count("retention.max_bytes")?,
+        );
+        let of_workflows = self.sections.retention.iter().map(|(workflow, section)| {
+            let rule = rule(section.max_age_days, section.max_runs, section.max_bytes);
+            (WorkflowId::new(workflow.as_str()), rule)
+        });
+        let window_ms = self.count::<u64>("retention.window_days")?.saturating_mul(DAY_MS);
+        Ok(RetentionPolicy { window_ms, general, workflows: of_workflows.collect() })
     }
 
     fn context(&self) -> Result<ContextBounds, Error> {

@@ -21,18 +21,28 @@ pub(crate) use host_name::is_host_id;
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
 pub(crate) use remotes::Remote;
-pub(crate) use sections::{ProviderSection, Sections};
+pub(crate) use sections::{ProviderSection, Sections, WorkerSection};
 pub(crate) use settings::{SETTINGS, Value};
 pub(crate) use trust::checks;
 
 /// The variable that names the configuration file when `--config` does not.
 pub(crate) const CONFIG_FILE_ENV: &str = "BATON_CONFIG";
 
+/// The configuration file of a project, in its folder.
+const PROJECT_FILE: &str = "baton.toml";
+
+/// The configuration file of the project in the current folder, if it has one.
+pub(crate) fn project_file() -> Option<PathBuf> {
+    let file = PathBuf::from(PROJECT_FILE);
+    file.is_file().then_some(file)
+}
+
 /// Everything `serve` needs to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
+    pub(crate) data_access: baton_store_sqlite::DataAccess,
     /// Where everything is kept instead of the folder, if several hosts share it.
     pub(crate) database: Option<baton_store_postgres::Settings>,
     pub(crate) workflows: Vec<PathBuf>,
@@ -47,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) host_id: Option<String>,
     pub(crate) rate_limit_per_second: Option<u32>,
     pub(crate) max_in_flight: usize,
+    pub(crate) tenants: baton_server::TenantLimits,
+    pub(crate) connections: baton_server::ConnectionLimits,
     /// 0 is as many as suit the store.
     pub(crate) readers: usize,
     pub(crate) stuck_after_seconds: u64,
@@ -54,6 +66,7 @@ pub(crate) struct Config {
     pub(crate) packs: Option<PathBuf>,
     pub(crate) prompts: Option<PathBuf>,
     pub(crate) show_prompts: bool,
+    pub(crate) runner_channel: bool,
     /// Requirements of packs that may be missing here.
     pub(crate) ignored_requirements: Vec<String>,
     /// Whose packs are taken for what they say they are, a key each.
@@ -71,7 +84,11 @@ pub(crate) struct Config {
     pub(crate) sections: Sections,
     pub(crate) mirror_capabilities: bool,
     pub(crate) allow_private_webhooks: bool,
+    pub(crate) trees: baton_runtime::TreeLimits,
+    pub(crate) work: baton_runtime::WorkLimits,
     pub(crate) dead_letters: baton_runtime::DeadLetterBounds,
+    /// What is pruned without anybody asking.
+    pub(crate) retention: baton_runtime::RetentionPolicy,
     /// Where spans go; nowhere if absent.
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) otlp_encoding: baton_telemetry::export::Encoding,

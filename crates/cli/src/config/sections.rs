@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use baton_model::{ModelChoice, ModelClass};
 use baton_provider::{Price, ProviderSettings};
 use baton_tool::mcp::McpSettings;
+use baton_tool::runner::PoolSettings;
 
 use super::references::{Place, Reference};
 use super::renamed::warning;
 
 /// The names of these tables.
-pub(super) const TABLES: [&str; 6] = ["providers", "models", "mcp", "prices", "secret_hosts", "tool_aliases"];
+pub(super) const TABLES: [&str; 8] =
+    ["providers", "models", "mcp", "prices", "secret_hosts", "tool_aliases", "runners", "workers"];
 
 /// What the tables say.
 #[derive(Clone, Debug, Default)]
@@ -20,12 +22,18 @@ pub(crate) struct Sections {
     /// By class; `default` stands for those that are not listed.
     pub(crate) models: BTreeMap<Option<ModelClass>, ModelChoice>,
     pub(crate) mcp: BTreeMap<String, McpSettings>,
+    /// By pool.
+    pub(crate) runners: BTreeMap<String, PoolSettings>,
+    /// Programs that `dev` makes runners of, by pool.
+    pub(crate) workers: BTreeMap<String, WorkerSection>,
     /// By `provider/model`.
     pub(crate) prices: BTreeMap<String, Price>,
     /// The hosts that a secret may be sent to, by its id.
     pub(crate) secret_hosts: BTreeMap<String, Vec<String>>,
     /// What packs call a tool, and the tool.
     pub(crate) tool_aliases: BTreeMap<String, String>,
+    /// What is kept of the runs of one workflow, by its id.
+    pub(crate) retention: BTreeMap<String, RetentionSection>,
     /// Old names that were used.
     pub(super) warnings: Vec<String>,
 }
@@ -37,6 +45,28 @@ pub(crate) struct ProviderSection {
     pub(crate) api_key: Option<Reference>,
     /// Headers whose value is somewhere else. They are not among those of the settings.
     pub(crate) headers: BTreeMap<String, Reference>,
+}
+
+/// What is kept of the runs of one workflow; 0 or nothing keeps all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RetentionSection {
+    pub(crate) max_age_days: u64,
+    pub(crate) max_runs: u64,
+    pub(crate) max_bytes: u64,
+}
+
+/// A program that `dev` makes a runner of.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkerSection {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Files and folders whose changes start it again, beside the files that the command names.
+    #[serde(default)]
+    pub(crate) watch: Vec<std::path::PathBuf>,
+    #[serde(default)]
+    pub(crate) concurrency: Option<u16>,
 }
 
 impl ProviderSection {
@@ -74,6 +104,25 @@ impl Sections {
             let settings = entry.try_into().map_err(|error| describe("mcp", &name, &error))?;
             sections.mcp.insert(name, settings);
         }
+        for (pool, entry) in entries(table, "runners")? {
+            let settings: PoolSettings = entry.try_into().map_err(|error| describe("runners", &pool, &error))?;
+            settings.check(&pool)?;
+            sections.runners.insert(pool, settings);
+        }
+        for (name, entry) in entries(table, "workers")? {
+            let worker: WorkerSection = entry.try_into().map_err(|error| describe("workers", &name, &error))?;
+            let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+            if name.is_empty() || name.len() > 64 || !name.chars().all(letter) {
+                return Err(format!("`workers.{name}` is not a name for a pool: use 1 to 64 of a-z 0-9 - _"));
+            }
+            if worker.command.is_empty() {
+                return Err(format!("`workers.{name}.command` must name a program"));
+            }
+            if worker.concurrency.is_some_and(|number| number == 0 || number > 64) {
+                return Err(format!("`workers.{name}.concurrency` must be 1 to 64"));
+            }
+            sections.workers.insert(name, worker);
+        }
         for (name, entry) in entries(table, "prices")? {
             let price = entry.try_into().map_err(|error| describe("prices", &name, &error))?;
             sections.prices.insert(name, price);
@@ -93,6 +142,14 @@ impl Sections {
                          \"openwop:core.rag.retriever-basic\" = \"mcp:docs.search\""
                     ));
                 }
+            }
+        }
+        if let Some(toml::Value::Table(retention)) = table.get_mut("retention") {
+            for (workflow, entry) in
+                entries(retention, "workflows").map_err(|_| "`retention.workflows` must be a table")?
+            {
+                let rule = entry.try_into().map_err(|error| describe("retention.workflows", &workflow, &error))?;
+                sections.retention.insert(workflow, rule);
             }
         }
         Ok(sections)

@@ -26,8 +26,12 @@ pub(crate) enum Kind {
     /// The name of a host among others.
     HostId,
     Count,
+    /// Whole seconds, at least one.
+    Seconds,
     Level,
     Format,
+    /// Whom the data folder may be open to.
+    Access,
     /// The kind of question a held decision asks.
     Escalation,
     /// Whole percent, from 50 to 100.
@@ -59,10 +63,12 @@ impl Kind {
             Self::Text => "a text",
             Self::HostId => "letters, digits, dots and dashes, such as baton.example.com",
             Self::Database => "postgres://user:password@host:5432/database",
-            Self::Secret => "key:tenant[:scope+scope], comma separated",
+            Self::Secret => "key:tenant[/subject][:scope+scope], comma separated",
             Self::Count => "a whole number of at least 0",
+            Self::Seconds => "whole seconds, from 1 to 86400",
             Self::Level => "error, warn, info, debug or trace",
             Self::Format => "text or json",
+            Self::Access => "owner, group or any",
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
             Self::Collector => "an http:// or https:// address such as http://localhost:4318",
@@ -105,6 +111,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("listen", "BATON_LISTEN", Kind::Address, "address to listen on; port 0 picks a free one"),
     setting("data", "BATON_DATA", Kind::Path, "data directory"),
     setting(
+        "data_access",
+        "BATON_DATA_ACCESS",
+        Kind::Access,
+        "who may read the data directory: owner closes it to everybody else; group or any accept more",
+    ),
+    setting(
         "database.url",
         "BATON_DATABASE_URL",
         Kind::Database,
@@ -138,7 +150,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "api_keys",
         "BATON_API_KEYS",
         Kind::Secret,
-        "keys as key:tenant[:scope+scope], comma separated; not allowed in the file",
+        "keys as key:tenant[/subject][:scope+scope], comma separated; not allowed in the file",
     ),
     setting("api_keys_file", "BATON_API_KEYS_FILE", Kind::Path, "file with keys, one per line or comma separated"),
     setting(
@@ -166,6 +178,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "BATON_SHOW_PROMPTS",
         Kind::Bool,
         "write the text of agents' prompts to the log, not only the digest",
+    ),
+    setting(
+        "runner_channel",
+        "BATON_RUNNER_CHANNEL",
+        Kind::Bool,
+        "let runners sign in with tokens of their own, and calls of their tools wait for them",
     ),
     setting(
         "ignore_requirements",
@@ -216,7 +234,109 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Count,
         "requests per second and key; 0 = no limit",
     ),
+    setting(
+        "rate_limit_per_second_per_tenant",
+        "BATON_RATE_LIMIT_PER_SECOND_PER_TENANT",
+        Kind::Count,
+        "requests per second of all keys of a tenant; 0 = no limit",
+    ),
     setting("max_in_flight", "BATON_MAX_IN_FLIGHT", Kind::Count, "requests and streams at the same time"),
+    setting(
+        "max_in_flight_per_tenant",
+        "BATON_MAX_IN_FLIGHT_PER_TENANT",
+        Kind::Count,
+        "the same for one tenant; 0 = as many as are still free, if several tenants have keys",
+    ),
+    setting(
+        "max_running_trees_per_tenant",
+        "BATON_MAX_RUNNING_TREES_PER_TENANT",
+        Kind::Count,
+        "top-level runs of one tenant that are at work; 0 = no limit",
+    ),
+    setting(
+        "max_waiting_trees_per_tenant",
+        "BATON_MAX_WAITING_TREES_PER_TENANT",
+        Kind::Count,
+        "top-level runs of one tenant that wait for an answer; 0 = no limit",
+    ),
+    setting(
+        "max_evaluation_units_per_second_per_tenant",
+        "BATON_MAX_EVALUATION_UNITS_PER_SECOND_PER_TENANT",
+        Kind::Count,
+        "units of expressions that one tenant evaluates in a second; 0 = no limit",
+    ),
+    setting(
+        "max_model_calls_per_provider",
+        "BATON_MAX_MODEL_CALLS_PER_PROVIDER",
+        Kind::Count,
+        "calls of one model provider at the same time; a tenant has no more than are still free",
+    ),
+    setting(
+        "max_stored_bytes_per_tenant",
+        "BATON_MAX_STORED_BYTES_PER_TENANT",
+        Kind::Count,
+        "about how many bytes one tenant may have stored before nothing more is begun for it; 0 = no limit",
+    ),
+    setting(
+        "max_streams_per_tenant",
+        "BATON_MAX_STREAMS_PER_TENANT",
+        Kind::Count,
+        "event streams of one tenant; 0 = a quarter of max_in_flight, if several tenants have keys",
+    ),
+    setting(
+        "max_reply_bytes_per_tenant",
+        "BATON_MAX_REPLY_BYTES_PER_TENANT",
+        Kind::Count,
+        "bytes of replies of one tenant that wait for their readers",
+    ),
+    setting(
+        "connections.max",
+        "BATON_CONNECTIONS_MAX",
+        Kind::Count,
+        "connections at the same time; never more than the process has file descriptors for",
+    ),
+    setting(
+        "connections.max_per_address",
+        "BATON_CONNECTIONS_MAX_PER_ADDRESS",
+        Kind::Count,
+        "connections from one IPv4 address or IPv6 /64 network; 0 = no limit",
+    ),
+    setting(
+        "connections.header_seconds",
+        "BATON_CONNECTIONS_HEADER_SECONDS",
+        Kind::Seconds,
+        "time for the header of a request",
+    ),
+    setting(
+        "connections.body_seconds",
+        "BATON_CONNECTIONS_BODY_SECONDS",
+        Kind::Seconds,
+        "time for the body of a request",
+    ),
+    setting(
+        "connections.body_idle_seconds",
+        "BATON_CONNECTIONS_BODY_IDLE_SECONDS",
+        Kind::Seconds,
+        "time until the next piece of a body",
+    ),
+    setting(
+        "connections.idle_seconds",
+        "BATON_CONNECTIONS_IDLE_SECONDS",
+        Kind::Seconds,
+        "time that a connection stays open without a request",
+    ),
+    setting(
+        "connections.write_seconds",
+        "BATON_CONNECTIONS_WRITE_SECONDS",
+        Kind::Seconds,
+        "time that a client may take nothing of its reply",
+    ),
+    setting(
+        "connections.max_http2_streams",
+        "BATON_CONNECTIONS_MAX_HTTP2_STREAMS",
+        Kind::Count,
+        "requests at the same time on one HTTP/2 connection",
+    ),
     setting(
         "readers",
         "BATON_READERS",
@@ -266,6 +386,30 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "BATON_WEBHOOKS_DEAD_LETTER_DAYS",
         Kind::Count,
         "how long undelivered events are kept",
+    ),
+    setting(
+        "retention.max_age_days",
+        "BATON_RETENTION_MAX_AGE_DAYS",
+        Kind::Count,
+        "prune ended runs after so many days; 0 = keep",
+    ),
+    setting(
+        "retention.max_runs",
+        "BATON_RETENTION_MAX_RUNS",
+        Kind::Count,
+        "keep the logs of so many top-level runs of each tenant, the newest; 0 = all",
+    ),
+    setting(
+        "retention.max_bytes",
+        "BATON_RETENTION_MAX_BYTES",
+        Kind::Count,
+        "keep about so many bytes of logs of each tenant, the newest; 0 = all",
+    ),
+    setting(
+        "retention.window_days",
+        "BATON_RETENTION_WINDOW_DAYS",
+        Kind::Count,
+        "days after its end in which no run is pruned by these rules",
     ),
     setting(
         "otlp_endpoint",
@@ -399,14 +543,21 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
 ];
 
+pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
+
 /// What holds when no layer says anything; `None` = unset.
 pub(crate) fn default_of(key: &str) -> Option<Value> {
     let limits = Limits::default();
     let text = |value: &str| Some(Value::Text(value.to_owned()));
     let dead_letters = baton_runtime::DeadLetterBounds::default();
+    let connections = baton_server::ConnectionLimits::default();
+    let trees = baton_runtime::TreeLimits::default();
+    let work = baton_runtime::WorkLimits::default();
+    let seconds = |duration: std::time::Duration| Some(Value::Count(duration.as_secs()));
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
+        "data_access" => text("owner"),
         "workflows"
         | "secrets"
         | "remotes"
@@ -418,11 +569,29 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "database.lease_ms" => Some(Value::Count(10_000)),
         "database.listen" => Some(Value::Bool(true)),
         "remote_timeout_ms" => Some(Value::Count(120_000)),
-        "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
+        "rate_limit_per_second"
+        | "rate_limit_per_second_per_tenant"
+        | "tools.calls_per_minute"
+        | "max_in_flight_per_tenant"
+        | "max_streams_per_tenant" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
+        "max_running_trees_per_tenant" => trees.running.map(Value::Count),
+        "max_waiting_trees_per_tenant" => trees.waiting.map(Value::Count),
+        "max_evaluation_units_per_second_per_tenant" => work.evaluation_units.map(Value::Count),
+        "max_model_calls_per_provider" => Some(Value::Count(work.model_calls as u64)),
+        "max_stored_bytes_per_tenant" => work.stored_bytes.map(Value::Count),
+        "max_reply_bytes_per_tenant" => Some(Value::Count(baton_server::TenantLimits::default().reply_bytes as u64)),
+        "connections.max" => Some(Value::Count(connections.total as u64)),
+        "connections.max_per_address" => Some(Value::Count(connections.per_address as u64)),
+        "connections.header_seconds" => seconds(connections.header),
+        "connections.body_seconds" => seconds(connections.body),
+        "connections.body_idle_seconds" => seconds(connections.body_idle),
+        "connections.idle_seconds" => seconds(connections.idle),
+        "connections.write_seconds" => seconds(connections.write),
+        "connections.max_http2_streams" => Some(Value::Count(connections.http2_streams.into())),
         "readers" => Some(Value::Count(0)),
         "stuck_after_seconds" => Some(Value::Count(30)),
-        "mirror_capabilities" => Some(Value::Bool(true)),
+        "mirror_capabilities" | "runner_channel" => Some(Value::Bool(true)),
         "conformance"
         | "require_signed"
         | "show_prompts"
@@ -432,6 +601,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "webhooks.dead_letters" => Some(Value::Count(dead_letters.per_webhook)),
         "webhooks.dead_letters_per_tenant" => Some(Value::Count(dead_letters.per_tenant)),
         "webhooks.dead_letter_days" => Some(Value::Count(dead_letters.days)),
+        "retention.max_age_days" | "retention.max_runs" | "retention.max_bytes" => Some(Value::Count(0)),
+        "retention.window_days" => Some(Value::Count(baton_runtime::RETENTION_WINDOW_MS / DAY_MS)),
         "otlp_protocol" => text("http/protobuf"),
         "log.level" => text("info"),
         "log.format" => text("text"),

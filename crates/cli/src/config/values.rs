@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use baton_store_sqlite::DataAccess;
 use baton_telemetry::export::{Encoding, Endpoint};
 
 use super::host_name::is_host_id;
@@ -17,6 +18,7 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Bool, toml::Value::Boolean(value)) => Some(Value::Bool(*value)),
         (Kind::Count, toml::Value::Integer(value)) => u64::try_from(*value).ok().map(Value::Count),
+        (Kind::Seconds, toml::Value::Integer(value)) => u64::try_from(*value).ok().and_then(seconds),
         (Kind::Paths | Kind::Texts, toml::Value::Array(items)) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
         }
@@ -34,6 +36,7 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
             Kind::PublicKeys
             | Kind::Bool
             | Kind::Count
+            | Kind::Seconds
             | Kind::Percent
             | Kind::Paths
             | Kind::Texts
@@ -46,6 +49,11 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
     }
 }
 
+/// A deadline of none would end everything at once, and one of days none of it.
+fn seconds(value: u64) -> Option<Value> {
+    (1..=86_400).contains(&value).then_some(Value::Count(value))
+}
+
 /// From a variable or a flag.
 pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
     let plain = || Some(Value::Text(text.to_owned()));
@@ -56,6 +64,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
             _ => None,
         },
         Kind::Count => text.parse().ok().map(Value::Count),
+        Kind::Seconds => text.parse().ok().and_then(seconds),
         Kind::Paths => Some(Value::List(text.split(':').filter(|p| !p.is_empty()).map(str::to_owned).collect())),
         Kind::Texts => Some(Value::List(parts(text))),
         Kind::References => references(parts(text)),
@@ -74,6 +83,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
             fits.then(plain).flatten()
         }
         Kind::HostId => is_host_id(text).then(plain).flatten(),
+        Kind::Access => DataAccess::parse(text).and_then(|_| plain()),
         Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
         Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),
     }

@@ -29,7 +29,7 @@ fn shape(type_id: &str) -> (&'static str, &'static str) {
     match type_id {
         "core.start" | "core.end" => ("([", "])"),
         "core.approvalGate" | "core.clarificationGate" | "core.interrupt" => ("{{", "}}"),
-        "core.subWorkflow" | "core.dispatch" => ("[[", "]]"),
+        "core.subWorkflow" | "core.dispatch" | "vendor.baton.map" => ("[[", "]]"),
         "core.conditional" | "core.loop" => ("{", "}"),
         _ => ("[", "]"),
     }

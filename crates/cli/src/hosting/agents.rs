@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use baton_agent::{Capabilities, Registry, Sources};
-use baton_model::Secret;
-use baton_provider::{Prices, Provider, build};
-use baton_runtime::{ModelTable, Models, Options};
+use baton_model::{ModelChoice, ModelClass, Secret};
+use baton_provider::{Prices, Provider, ScriptedProvider, build};
+use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
@@ -46,8 +46,7 @@ pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>
         let provider = build(name, &settings).map_err(|problem| unbuilt(name, &problem.to_string()))?;
         models = models.with(name, provider);
     }
-    let mut table = ModelTable::default();
-    for (class, choice) in &config.sections.models {
+    for choice in config.sections.models.values() {
         if !models.names().any(|name| name == choice.provider) && choice.provider != "mock" {
             let known: Vec<&str> = models.names().collect();
             return Err(Failure::usage(format!(
@@ -56,11 +55,8 @@ pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>
             ))
             .hint(provider_advice(&choice.provider, &known)));
         }
-        table = match class {
-            Some(class) => table.class(*class, choice.clone()),
-            None => table.otherwise(choice.clone()),
-        };
     }
+    let table = model_table(config);
     let secret_table = secret_table(config)?;
     let (tools, http) = toolbox(config, &secret_table)?;
     let limits = NonZeroU32::new(config.tool_calls_per_minute);
@@ -89,6 +85,32 @@ pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>
     Ok(HostParts { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
 
+/// What test cases need of a configuration: everything but what reaches outside. No key is read, and nothing is started.
+/// With what cannot be used of the packs.
+pub(crate) fn options_of_cases(config: &Config) -> Result<(Options, Vec<String>), Failure> {
+    let host = Options {
+        limits: config.limits,
+        show_prompts: config.show_prompts,
+        escalation: config.escalation.clone(),
+        context: config.context,
+        // Packs may count on a model: the case is one.
+        models: Models::default().with("scripted", Arc::new(ScriptedProvider::default())),
+        model_table: model_table(config),
+        ..Options::default()
+    };
+    let registry = registry(config, offered(config, host.clone()))?;
+    let problems = registry.problems().iter().map(ToString::to_string).collect();
+    Ok((Options { agent_registry: AgentRegistry::of(Arc::new(registry)), ..host }, problems))
+}
+
+fn model_table(config: &Config) -> ModelTable {
+    let with = |table: ModelTable, (class, choice): (&Option<ModelClass>, &ModelChoice)| match class {
+        Some(class) => table.class(*class, choice.clone()),
+        None => table.otherwise(choice.clone()),
+    };
+    config.sections.models.iter().fold(ModelTable::default(), with)
+}
+
 fn provider_advice(wanted: &str, known: &[&str]) -> String {
     if known.is_empty() {
         return format!("no provider is set up yet; {}", key_advice(wanted));
@@ -110,6 +132,11 @@ fn key_advice(name: &str) -> String {
         "say in [providers.{name}] where its key is, `api_key_env = \"VARIABLE\"` or `api_key_file = \"PATH\"`, or give \
          the `base_url` of a server of your own"
     )
+}
+
+/// The packs and prompts as they are now, for a host that is running.
+pub(crate) fn reread(config: &Config, host: &baton_runtime::Host) -> Result<Registry, Failure> {
+    registry(config, offered(config, host.options().clone()))
 }
 
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.

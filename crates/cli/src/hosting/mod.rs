@@ -3,6 +3,7 @@
 
 pub(crate) mod agents;
 mod conformance;
+mod descriptors;
 pub(crate) mod host_id;
 mod isolation;
 mod keys;
@@ -17,6 +18,7 @@ mod secrets;
 mod signals;
 pub(crate) mod storage;
 mod telemetry;
+pub(crate) mod workers;
 pub(crate) mod workflows;
 
 use std::convert::Infallible;
@@ -35,7 +37,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use keys::ApiKeys;
 pub(crate) use logging::start as start_logging;
+pub(crate) use logging::start_for_dev as start_logging_for_dev;
 pub(crate) use secrets::resolve as resolve_secrets;
+pub(crate) use signals::Signals;
 
 use crate::commands::VERSION;
 use crate::config::Config;
@@ -50,7 +54,7 @@ pub(crate) struct Opened {
     pub(crate) entrance: Entrance,
     options: ServerOptions,
     shutdown: CancellationToken,
-    serving: AbortOnDropHandle<io::Result<()>>,
+    serving: AbortOnDropHandle<()>,
     signals: signals::Signals,
     telemetry: Option<telemetry::Telemetry>,
 }
@@ -72,7 +76,9 @@ pub(crate) async fn open(
     tracing::info!(%address, "the listener is bound; the host is starting");
     let shutdown = CancellationToken::new();
     let entrance = Entrance::new(shutdown.clone());
-    let serving = AbortOnDropHandle::new(tokio::spawn(serve_entrance(listener, entrance.clone())));
+    let connections = descriptors::make_room(config.connections.clone());
+    let serving = serve_entrance(listener, entrance.clone(), connections.clone());
+    let serving = AbortOnDropHandle::new(tokio::spawn(serving));
     entrance.doing("reading packs and prompts");
     let parts = agents::build_parts(config, given)?;
     secrets.extend(parts.secrets);
@@ -85,7 +91,10 @@ pub(crate) async fn open(
         test_hooks: conformance::hooks(config),
         link_secrets: vec![link_secret],
         allow_private_webhooks: config.allow_private_webhooks,
+        tree_limits: config.trees,
+        work_limits: config.work,
         dead_letters: config.dead_letters,
+        retention: config.retention.clone(),
         show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
         context: config.context,
@@ -100,6 +109,8 @@ pub(crate) async fn open(
         agent_registry: AgentRegistry::of(Arc::clone(&parts.registry)),
         tools: parts.tools,
         tool_limits: parts.tool_limits,
+        runner_channel: config.runner_channel,
+        runners: config.sections.runners.clone(),
         http: Some(parts.http),
         ..baton_runtime::Options::default()
     };
@@ -116,6 +127,8 @@ pub(crate) async fn open(
         version: VERSION.to_owned(),
         max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
         inflight_cap: config.max_in_flight,
+        tenants: config.tenants.clone(),
+        connections,
         logs: log_tail::tail(),
     };
     // Before anybody is told that we listen: whoever then asks us to stop must not end us in the middle of something.
@@ -138,7 +151,7 @@ impl Opened {
         beside: impl Future<Output = Infallible>,
     ) -> Result<(), Failure> {
         let serving = self.serving;
-        let mut server = pin!(async move { serving.await.unwrap_or_else(|broken| Err(io::Error::other(broken))) });
+        let mut server = pin!(async move { serving.await.map_err(io::Error::other) });
         let early = tokio::select! {
             ended = &mut server => Some(ended),
             () = self.signals.next() => None,

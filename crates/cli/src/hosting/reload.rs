@@ -1,18 +1,24 @@
-//! Hot reload for `dev`: looks at the workflow folders once a second and registers what is new or changed. A file that
-//! does not register is a warning, told once per change; what ran before keeps running.
+//! Hot reload for `dev`: looks at the workflow folders once a second and registers what is new or changed, and reads packs
+//! and prompts again when they change. What cannot be used is a warning, told once per change; what ran before keeps
+//! running.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use baton_runtime::Host;
+use baton_runtime::{AgentRegistry, Host};
 
-use super::workflows;
+use super::{agents, workflows};
+use crate::config::Config;
 use crate::definition;
 use crate::output::Output;
 
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many files of packs are looked at.
+const MOST_FILES: usize = 10_000;
 
 /// What tells one state of a file from another.
 type Stamp = (Option<SystemTime>, u64);
@@ -20,11 +26,43 @@ type Stamp = (Option<SystemTime>, u64);
 pub(crate) struct Reloader {
     folders: Vec<PathBuf>,
     seen: BTreeMap<PathBuf, Stamp>,
+    /// Where packs and prompts are read from, and what was there.
+    sources: Option<(Config, BTreeMap<PathBuf, Stamp>)>,
 }
 
 impl Reloader {
     pub(crate) fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders, seen: BTreeMap::new() }
+        Self { folders, seen: BTreeMap::new(), sources: None }
+    }
+
+    /// Also reads packs and prompts again when they change.
+    pub(crate) fn with_packs(self, config: &Config) -> Self {
+        let seen = pack_files(config);
+        Self { sources: Some((config.clone(), seen)), ..self }
+    }
+
+    async fn packs(&mut self, host: &Host, output: &Output) {
+        let Some((config, seen)) = &mut self.sources else { return };
+        let now = pack_files(config);
+        if *seen == now {
+            return;
+        }
+        *seen = now;
+        match agents::reread(config, host) {
+            Ok(registry) => {
+                for problem in registry.problems() {
+                    output.note(format_args!("warning: part of a pack cannot be used: {problem}"));
+                }
+                match host.replace_agents(AgentRegistry::of(Arc::new(registry))).await {
+                    Ok(()) => output.note("packs changed, and were read again"),
+                    Err(error) => output.note(format_args!("warning: packs changed, but: {error}")),
+                }
+            }
+            Err(failure) => {
+                let message = failure.message().unwrap_or("they cannot be read");
+                output.note(format_args!("warning: packs changed, but {message}"));
+            }
+        }
     }
 
     /// Registers what changed since the last pass.
@@ -44,6 +82,7 @@ impl Reloader {
     pub(crate) async fn keep_going(mut self, host: &Host, output: &Output) -> Infallible {
         loop {
             tokio::time::sleep(INTERVAL).await;
+            self.packs(host, output).await;
             self.pass(host, output).await;
         }
     }
@@ -60,6 +99,22 @@ impl Reloader {
         }
         changed
     }
+}
+
+/// Everything in the folders of packs and prompts.
+fn pack_files(config: &Config) -> BTreeMap<PathBuf, Stamp> {
+    let mut left: Vec<PathBuf> = config.packs.iter().chain(&config.prompts).cloned().collect();
+    let mut found = BTreeMap::new();
+    while let Some(path) = left.pop() {
+        if found.len() >= MOST_FILES {
+            break;
+        }
+        match std::fs::read_dir(&path) {
+            Ok(entries) => left.extend(entries.flatten().map(|entry| entry.path())),
+            Err(_) => found.extend(stamp(&path).map(|stamp| (path, stamp))),
+        }
+    }
+    found
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

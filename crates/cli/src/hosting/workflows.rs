@@ -69,7 +69,7 @@ fn lacking(host: &Host, definition: &Value) -> Option<String> {
         ));
     }
     let pack = named("requiresInstalledPack")?;
-    let installed = host.options().agent_registry.registry().cards().any(|(_, card)| card.pack_name == pack);
+    let installed = host.agent_registry().registry().cards().any(|(_, card)| card.pack_name == pack);
     (!installed).then(|| format!("/metadata/requiresInstalledPack: the pack `{pack}` is not installed."))
 }
 

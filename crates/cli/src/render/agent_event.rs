@@ -74,6 +74,17 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             let tools: Vec<&str> = tools.filter_map(Value::as_str).collect();
             format!("{} works without {}: nothing here answers to that", text("agentId"), tools.join(", "))
         }
+        "baton.runner.waiting" => {
+            let most = payload.get("waitForRunnerMs").and_then(Value::as_u64).unwrap_or_default();
+            format!("{} waits for a runner, at most {} s", text("toolName"), most.div_ceil(1000))
+        }
+        "baton.tool.progress" => {
+            let of = |name: &str| payload.get(name).map(Value::to_string).unwrap_or_default();
+            let total = payload.get("total").map(|total| format!(" of {total}"));
+            let far =
+                format!("{}: {}{} {}", text("toolName"), of("progress"), total.unwrap_or_default(), text("message"));
+            far.trim_end().to_owned()
+        }
         "baton.effect.retried" => format!("{}: called again with the same key", text("toolName")),
         "baton.model.retried" => {
             format!("{}/{} is asked again: {}", text("provider"), text("model"), fault(payload.get("error")))
@@ -334,6 +345,16 @@ mod tests {
                 "baton.tools.missing",
                 json!({"agentId": "a.b.c", "tools": ["mcp:x", "mcp:y"]}),
                 "baton.tools.missing | a.b.c works without mcp:x, mcp:y: nothing here answers to that",
+            ),
+            (
+                "baton.runner.waiting",
+                json!({"toolName": "runner:py.work", "callId": "c", "waitForRunnerMs": 120_000}),
+                "baton.runner.waiting | runner:py.work waits for a runner, at most 120 s",
+            ),
+            (
+                "baton.tool.progress",
+                json!({"toolName": "runner:py.work", "progress": 1, "total": 4, "message": "a quarter"}),
+                "baton.tool.progress | runner:py.work: 1 of 4 a quarter",
             ),
         ] {
             assert_eq!(describe(kind, payload), line);

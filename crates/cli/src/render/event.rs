@@ -58,7 +58,10 @@ fn coloured(event: &RunEvent, kind: String) -> String {
         | "run.paused"
         | "core.workflowChain.confidence-escalated"
         | "baton.effect.unknown"
-        | "baton.tools.missing" => kind.yellow().to_string(),
+        | "baton.tools.missing"
+        | "baton.runner.waiting"
+        | "baton.map.itemFailed"
+        | "baton.map.stopping" => kind.yellow().to_string(),
         _ => kind,
     }
 }
@@ -91,6 +94,18 @@ fn fact(event: &RunEvent) -> String {
         "channel.written" => format!("{} <- {}", text("channel"), text("value")),
         "cap.breached" => format!("{}: {} > {}", text("kind"), text("observed"), text("limit")),
         "output.chunk" => text("chunk"),
+        "baton.map.started" => format!("{} items, {} at once", text("count"), text("maxConcurrency")),
+        "baton.map.itemStarted" => format!("item {} as {}", text("index"), text("childRunId")),
+        "baton.map.itemCompleted" => format!("item {}", text("index")),
+        "baton.map.itemFailed" => format!("item {}: {}", text("index"), fault(payload.get("error"))),
+        "baton.map.itemRetried" => format!(
+            "item {}, attempt {} in {}ms: {}",
+            text("index"),
+            text("attempt"),
+            text("delayMs"),
+            fault(payload.get("lastError"))
+        ),
+        "baton.map.stopping" => format!("no further item begins: {}", fault(payload.get("error"))),
         "budget.reserved" => text("effectiveBudget"),
         "budget.consumed" | "budget.threshold.crossed" | "budget.exhausted" => {
             format!("{}: {} of {}", text("dimension"), text("consumed"), text("limit"))
@@ -127,9 +142,23 @@ mod tests {
             event(1, "node.started", Some("a"), "2026-01-01T00:00:00.012Z", serde_json::json!({"typeId": "core.noop"})),
             event(2, "node.skipped", Some("b"), "2026-01-01T00:01:01Z", serde_json::json!({})),
             event(3, "x.y.z", None, "2026-01-01T00:01:01Z", serde_json::json!({"q": 1})),
+            event(
+                4,
+                "baton.map.started",
+                Some("m"),
+                "2026-01-01T00:01:01Z",
+                serde_json::json!({"nodeId": "m", "count": 300, "maxConcurrency": 8}),
+            ),
+            event(
+                5,
+                "baton.map.itemFailed",
+                Some("m"),
+                "2026-01-01T00:01:01Z",
+                serde_json::json!({"index": 7, "attempts": 2, "error": {"code": "node_timeout", "message": "No."}}),
+            ),
         ]
         .iter()
-        .map(|event| lines.line(event))
+        .map(|event| anstream::adapter::strip_str(&lines.line(event)).to_string())
         .collect();
         assert_eq!(
             described,
@@ -138,6 +167,8 @@ mod tests {
                 "   1    +0.012s  node.started            a                 core.noop",
                 "   2   +61.000s  node.skipped            b",
                 "   3   +61.000s  x.y.z                   -                 {\"q\":1}",
+                "   4   +61.000s  baton.map.started       m                 300 items, 8 at once",
+                "   5   +61.000s  baton.map.itemFailed    m                 item 7: node_timeout: No.",
             ]
         );
     }

@@ -172,3 +172,26 @@ fn dev_logs_what_the_settings_say() {
     // Nothing else of the environment counts.
     assert!(printed("", &[("BATON_LOG_LEVEL", "info"), ("BATON_LISTEN", "not an address")]).contains(opened));
 }
+
+#[test]
+fn dev_shows_what_a_server_writes_to_its_standard_error() {
+    let here = tempfile::tempdir().unwrap();
+    let said = "the worker cannot find its table";
+    let shown = |level: &str| {
+        let server = format!("[mcp.shop]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo '{said}' >&2; exit 3\"]\n");
+        std::fs::write(here.path().join("baton.toml"), format!("log.level = \"{level}\"\n{server}")).unwrap();
+        // The file of the folder is read without being named.
+        let host = Running::start(here.path(), &["dev"], &[("PATH", "/usr/bin:/bin")]);
+        let web = Web::new(&host.url, Some(&dev_key(here.path())));
+        // By then everything that it wrote has been read.
+        eventually("the server has ended", || named(&connections(&web), "shop")["exit"] == "exit code 3");
+        host.ask_to_stop();
+        host.told_until_it_ended(PATIENCE)
+    };
+    for level in ["warn", "info", "debug"] {
+        let text = shown(level);
+        let line = text.lines().find(|line| line.contains("mcp_stderr") && line.contains(said));
+        assert!(line.is_some_and(|line| line.contains("server=\"shop\"")), "{level}: {text}");
+    }
+    assert!(!shown("error").contains(said));
+}

@@ -215,6 +215,22 @@ fn a_log_that_was_tampered_with_is_found_out() {
         assert_eq!(database.execute(move_it, rusqlite::params![changed as i64, moved]).unwrap(), 1);
     }
     let host = dev(here);
+    for run in [&moved, &source] {
+        let damaged = baton(here, &["run", "verify", run]).expect(5);
+        assert!(damaged.stderr.contains(&format!("damaged at sequence {changed}")), "{damaged:?}");
+    }
+    assert_eq!(host.stop(), 0);
+    // Whoever can write to the file can take the checksums away, as if the runs were older than those. What was decided
+    // is proved all the same.
+    {
+        let database = rusqlite::Connection::open(here.join(".baton/baton.db")).unwrap();
+        let ids = rusqlite::params![moved, source];
+        let unsum = "UPDATE events SET sum = NULL WHERE run IN (SELECT run FROM runs WHERE id IN (?1, ?2))";
+        assert!(database.execute(unsum, ids).unwrap() > 0);
+        let unchain = "UPDATE runs SET chain = NULL, sum = NULL, made_sum = NULL WHERE id IN (?1, ?2)";
+        assert_eq!(database.execute(unchain, ids).unwrap(), 2);
+    }
+    let host = dev(here);
     let found = baton(here, &["run", "verify", &moved]).expect(9);
     for line in
         [&format!("DIFFERS at sequence {changed} (output)"), "-  \"nodeId\": \"another\"", "+  \"nodeId\": \"two\""]

@@ -21,10 +21,10 @@ const MAX_RUNS: usize = 200;
 const REST_MS: u64 = 25;
 
 /// Three turns of a supervisor, each handing a child run to a worker that takes its time.
-const TEAM: &str = "kill-team";
+pub(crate) const TEAM: &str = "kill-team";
 const WORKER: &str = "kill-worker";
 
-const WORKFLOWS: [&str; 6] = [
+pub(crate) const WORKFLOWS: [&str; 6] = [
     "conformance-noop",
     "conformance-multi-node",
     "conformance-delay",
@@ -33,7 +33,7 @@ const WORKFLOWS: [&str; 6] = [
     TEAM,
 ];
 
-fn register_team(web: &Web) {
+pub(crate) fn register_team(web: &Web) {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     let steps = vec![noop("before"), node("work", "core.delay", json!({"ms": 60})), noop("after")];
     web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
@@ -84,7 +84,7 @@ fn load(client: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Replies
 }
 
 /// Without a key, an unknown outcome stays unknown. With one, it is asked for until it is known.
-fn start(address: &Address, workflow: &str, key: Option<&str>) -> Option<String> {
+pub(crate) fn start(address: &Address, workflow: &str, key: Option<&str>) -> Option<String> {
     let mut body = json!({"workflowId": workflow, "inputs": {"delayMs": 300}});
     let headers: Vec<(&str, &str)> = key.iter().map(|key| ("Idempotency-Key", *key)).collect();
     if let Some(key) = key {
@@ -101,7 +101,7 @@ fn start(address: &Address, workflow: &str, key: Option<&str>) -> Option<String>
 
 /// Answers a question until it is known to be answered. Nobody else answers it. Under a key, a repeated answer is the
 /// same answer; without one, the state of the run tells whether the first was taken.
-fn answer(address: &Address, run: &str, keyed: bool, answered: &mut BTreeSet<String>) {
+pub(crate) fn answer(address: &Address, run: &str, keyed: bool, answered: &mut BTreeSet<String>) {
     let key = format!("answer-{run}");
     let headers: &[(&str, &str)] = if keyed { &[("Idempotency-Key", &key)] } else { &[] };
     let mut uncertain = false;
@@ -172,7 +172,7 @@ fn what_was_acknowledged_survives_thirty_crashes_and_happens_once() {
 }
 
 /// One run of each workflow that nobody disturbed.
-fn undisturbed(web: &Web) -> BTreeMap<&'static str, Vec<Steps>> {
+pub(crate) fn undisturbed(web: &Web) -> BTreeMap<&'static str, Vec<Steps>> {
     let history = |workflow: &'static str| {
         let run = web.start_with(json!({"workflowId": workflow, "inputs": {"delayMs": 300}}));
         if workflow == "conformance-approval" {

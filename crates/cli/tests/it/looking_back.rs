@@ -255,10 +255,14 @@ fn what_cannot_be_pruned_is_skipped_with_a_word() {
     };
     let mut child = row("run_c");
     child["parentRunId"] = json!("run_a");
+    let error = json!({"code": "run_conflict", "message": "It has not ended."});
+    let results = json!([
+        {"runId": "run_a", "ok": false, "error": error},
+        {"runId": "run_b", "ok": true, "prunedRuns": 1}
+    ]);
     let answers = [
         ("GET /v1/runs?", 200, json!({"runs": [row("run_a"), child, row("run_b")]})),
-        ("POST /v1/runs/run_a:prune ", 409, json!({"error": "run_conflict", "message": "It has not ended."})),
-        ("POST /v1/runs/run_b:prune ", 200, json!({"runId": "run_b", "prunedRuns": 1, "log": false})),
+        ("POST /v1/runs:bulk-prune ", 200, json!({"results": results})),
     ];
     let (url, played) = play(answers);
     let done = baton(here.path(), &["--url", &url, "run", "prune", "--older-than", "1d", "--yes"]).expect(0);
@@ -267,7 +271,7 @@ fn what_cannot_be_pruned_is_skipped_with_a_word() {
     assert_eq!(
         talk,
         [
-            "[1/2] run_a skipped: It has not ended. [run_conflict, HTTP 409]",
+            "[1/2] run_a skipped: It has not ended. [run_conflict]",
             "pruned 1 tree, 1 run in all; 0 pruned before, 1 skipped"
         ]
     );
@@ -276,11 +280,11 @@ fn what_cannot_be_pruned_is_skipped_with_a_word() {
     // A host that refuses the caller is no reason to go on.
     let answers = [
         ("GET /v1/runs?", 200, json!({"runs": [row("run_a"), row("run_b")]})),
-        ("POST /v1/runs/run_a:prune ", 403, json!({"error": "forbidden", "message": "No."})),
+        ("POST /v1/runs:bulk-prune ", 403, json!({"error": "forbidden", "message": "No."})),
     ];
     let (url, played) = play(answers);
     let stopped = baton(here.path(), &["--url", &url, "run", "prune", "--older-than", "1d", "--yes"]).expect(4);
-    assert!(stopped.stderr.contains("run_a: No. [forbidden]"), "{stopped:?}");
+    assert!(stopped.stderr.contains("No. [forbidden"), "{stopped:?}");
     played.join().unwrap();
 }
 

@@ -2,8 +2,11 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::unwrap_used, dead_code, unreachable_pub)]
 
 mod agents;
+mod authoring;
 mod budgets_cli;
 mod connections;
+mod damage;
+mod data_access;
 mod end_to_end;
 mod forks_cli;
 mod host_id;
@@ -11,8 +14,10 @@ mod isolation_campaign;
 mod journals;
 mod journals_library;
 mod kill;
+mod kill_campaign;
 mod kill_forks;
 mod kill_versioned_stores;
+mod list_cli;
 mod looking_back;
 mod loop_cli;
 mod memory_cli;
@@ -22,6 +27,8 @@ mod poison;
 mod postgres_cli;
 mod postgres_faults;
 mod remote_workers;
+mod rude_clients;
+mod runner_cli;
 mod scenarios_agent_fixtures;
 mod scenarios_agents;
 mod scenarios_bounds;

@@ -147,7 +147,10 @@ fn doctor_judges_a_folder_without_a_host() {
     let findings = baton(here.path(), &words).expect(0).json();
     let names: Vec<&str> =
         findings.as_array().unwrap().iter().map(|finding| finding["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["configuration", "keys", "host id", "free space", "fsync", "clock", "storage", "host"]);
+    assert_eq!(
+        names,
+        ["configuration", "keys", "host id", "permissions", "free space", "fsync", "clock", "storage", "host"]
+    );
 
     std::fs::create_dir(here.path().join(".baton")).unwrap();
     let empty = baton(here.path(), &words).expect(1).json();

@@ -12,7 +12,7 @@ mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,7 @@ impl Servers {
 async fn interfere(
     servers: &mut Servers,
     hosts: &[Host],
-    blows: &[Sender<Blow>],
+    blows: &[SyncSender<Blow>],
     faults: Vec<Fault>,
     rng: &mut Rng,
 ) -> BTreeMap<Fault, usize> {
@@ -196,7 +196,7 @@ async fn campaign() {
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
         let (mut blows, mut fists) = (Vec::new(), Vec::new());
         for (at, host) in hosts.iter().enumerate() {
-            let (sender, receiver) = channel();
+            let (sender, receiver) = sync_channel(1024);
             blows.push(sender);
             let mut rng = Rng::new(seed ^ (1000 + at as u64));
             fists.push(scope.spawn(move || receiver.iter().for_each(|blow| host.take(blow, &mut rng))));

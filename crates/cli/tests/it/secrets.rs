@@ -7,9 +7,9 @@ use support::canary::files_with;
 use support::model_server::ModelServer;
 use support::{Ended, NOBODY, Running, baton_fed, baton_with};
 
-const PASSWORD: &str = "canary-8f1d2c-password";
-const KEY: &str = "canary-55e0aa-signing-key";
-const CANARY: &str = "canary-";
+const PASSWORD: &str = "sentinel-8f1d2c-password";
+const KEY: &str = "sentinel-55e0aa-signing-key";
+const CANARY: &str = "sentinel-";
 
 const ENV: [(&str, &str); 4] = [
     ("BATON_API_KEYS", "alpha:a"),
@@ -107,7 +107,7 @@ fn the_configuration_shows_references_and_never_values() {
 fn a_secret_that_cannot_be_read_stops_the_start() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
-    std::fs::write(here.join("short.txt"), "canary-\n").unwrap();
+    std::fs::write(here.join("short.txt"), "7 bytes\n").unwrap();
     let keys = ("BATON_API_KEYS", "alpha:a");
     let serve = |words: &[&str], env: &[(&str, &str)]| {
         let words = [&["serve", "--listen", "127.0.0.1:0"], words].concat();
@@ -123,13 +123,13 @@ fn a_secret_that_cannot_be_read_stops_the_start() {
     assert!(empty.contains("fewer than 8 bytes"), "{empty}");
     // Somebody who writes the secret itself where a reference belongs does not find it on the screen.
     for (words, env, origin) in [
-        (&["--secret", "db=canary-itself"][..], &[][..], "--secret"),
-        (&[], &[("BATON_SECRETS", "canary-itself")], "BATON_SECRETS"),
+        (&["--secret", "db=sentinel-itself"][..], &[][..], "--secret"),
+        (&[], &[("BATON_SECRETS", "sentinel-itself")], "BATON_SECRETS"),
     ] {
         let printed = serve(words, env);
         assert!(printed.contains(&format!("{origin}: `secrets` must be a list of ID=env:VARIABLE")), "{printed}");
     }
-    std::fs::write(here.join("bad.toml"), "secrets = [\"db=canary-itself\"]\n").unwrap();
+    std::fs::write(here.join("bad.toml"), "secrets = [\"db=sentinel-itself\"]\n").unwrap();
     let printed = serve(&["--config", "bad.toml"], &[]);
     assert!(printed.contains("bad.toml: `secrets` must be"), "{printed}");
     assert!(!here.join(".baton").exists(), "nothing may be created before the refusal");
@@ -150,17 +150,17 @@ fn dev_takes_secrets_too() {
 fn headers_of_providers_are_kept_out_of_what_is_stored() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
-    let echoed = "canary-7d21-token and canary-90c4-account";
+    let echoed = "sentinel-7d21-token and sentinel-90c4-account";
     let reply = json!({"json": {"said": format!("I was opened with {echoed}.")}});
     let rule = json!({"when": {"system": "You are a researcher"}, "reply": reply});
     let server = ModelServer::start(json!({ "rules": [rule] }));
     let config = format!(
         "[providers.gate]\nbase_url = \"{}\"\n[providers.gate.headers]\nAuthorization = \"env:GATE_KEY\"\n\
-         x-account-token = \"canary-90c4-account\"\n[models]\ndefault = \"gate/some-model\"\n",
+         x-account-token = \"sentinel-90c4-account\"\n[models]\ndefault = \"gate/some-model\"\n",
         server.base_url
     );
     std::fs::write(here.join("baton.toml"), config).unwrap();
-    let env = [("GATE_KEY", "Bearer canary-7d21-token"), ("BATON_LOG_LEVEL", "debug")];
+    let env = [("GATE_KEY", "Bearer sentinel-7d21-token"), ("BATON_LOG_LEVEL", "debug")];
     let host = Running::start(here, &["dev", "--config", "baton.toml"], &env);
     let asked = ["agent", "run", "vendor.baton.team.researcher", "--task", "Which key?", "--wait", "--json"];
     let ended = clean(baton_with(here, &asked, &[]));
@@ -170,7 +170,7 @@ fn headers_of_providers_are_kept_out_of_what_is_stored() {
     assert!(!log.contains(CANARY), "{log}");
     let seen = server.seen();
     assert!(
-        !seen.is_empty() && seen.iter().all(|one| one.authorization.as_deref() == Some("Bearer canary-7d21-token"))
+        !seen.is_empty() && seen.iter().all(|one| one.authorization.as_deref() == Some("Bearer sentinel-7d21-token"))
     );
     let data = here.join(".baton");
     assert_eq!(files_with(CANARY, &data), Vec::<String>::new());

@@ -39,7 +39,7 @@ fn readers() -> usize {
 }
 
 /// Opens a stream, says when the question has arrived, and returns everything sent until the host closes.
-async fn follow(address: String, request: Vec<u8>, asked: mpsc::UnboundedSender<()>) -> Vec<u8> {
+async fn follow(address: String, request: Vec<u8>, asked: mpsc::Sender<()>) -> Vec<u8> {
     let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
     socket.write_all(&request).await.unwrap();
     let mut printed = false;
@@ -47,7 +47,7 @@ async fn follow(address: String, request: Vec<u8>, asked: mpsc::UnboundedSender<
     while socket.read_buf(&mut received).await.unwrap() > 0 {
         if !printed && received.windows(18).any(|part| part == b"approval.requested") {
             printed = true;
-            asked.send(()).unwrap();
+            asked.send(()).await.unwrap();
         }
     }
     received
@@ -66,7 +66,7 @@ fn a_thousand_readers_of_one_run_all_see_the_whole_log() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let request = web.stream_request(&run, "?streamMode=debug", None);
     let streams: Vec<Vec<u8>> = runtime.block_on(async {
-        let (asked, mut waiting) = mpsc::unbounded_channel();
+        let (asked, mut waiting) = mpsc::channel(1024);
         let count = readers();
         let follow = |_| tokio::spawn(follow(web.address.clone(), request.clone(), asked.clone()));
         let readers: Vec<_> = (0..count).map(follow).collect();

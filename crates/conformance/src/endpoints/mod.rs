@@ -20,6 +20,7 @@ mod per_item;
 mod prompt;
 mod reset;
 mod routes;
+mod runner;
 mod spans;
 mod stage;
 mod toggle;

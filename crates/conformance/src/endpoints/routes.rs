@@ -3,7 +3,7 @@ use baton_server::endpoint::{App, get, post};
 
 use super::{
     agent_dispatch, agent_loop, attest, budget, cache_key, claim, effects, emit, envelope, fan_out, live_invoke, log,
-    mock_ai, model_gate, node_catalog, per_item, prompt, reset, spans, toggle, tool_hooks, transcript_window,
+    mock_ai, model_gate, node_catalog, per_item, prompt, reset, runner, spans, toggle, tool_hooks, transcript_window,
     variables, workflow, workspace,
 };
 
@@ -25,6 +25,8 @@ pub fn routes() -> Router<App> {
         .route("/v1/host/sample/prompt/resolve", post(prompt::resolve))
         .route("/v1/host/sample/prompt/compose", post(prompt::compose))
         .route("/v1/host/sample/envelope/accept", post(envelope::accept))
+        .route("/v1/host/sample/runner/register", post(runner::register))
+        .route("/v1/host/sample/runner/dispatch", post(runner::dispatch))
         .route("/v1/host/sample/toolhooks/invoke", post(tool_hooks::post))
         .route("/v1/host/sample/agents/live-invoke", post(live_invoke::post))
         .route("/v1/host/sample/agents/{agentId}/dispatch", post(agent_dispatch::post))

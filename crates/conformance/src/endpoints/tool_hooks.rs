@@ -98,6 +98,7 @@ impl Invoke {
             scopes: self.granted_scopes.clone(),
             trace: None,
             timeout_ms: None,
+            runner: Default::default(),
         };
         match options.tools.call(&request).await {
             Called::Done(outcome) => outcome,

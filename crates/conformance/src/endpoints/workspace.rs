@@ -40,7 +40,7 @@ pub(super) async fn post(
     body: Body,
 ) -> Result<Response, ApiError> {
     let limits = &app.host.options().limits;
-    let received = read(&headers, body, largest_body(limits)).await;
+    let received = read(&headers, body, largest_body(limits), app.arrival).await;
     let received =
         received.map_err(|error| if error.code == code::PAYLOAD_TOO_LARGE { too_large(limits) } else { error })?;
     let parsed: Result<Operation, ApiError> = parse(&received);

@@ -5,8 +5,8 @@ use baton_model::event::{Ending, RunCompleted};
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 
 use super::{
-    budget, caps, ending, envelope_calls, finish, human_answer, model_call, node_records, open_calls, resolve, tool,
-    unknown_outcome, visit, worker_batch,
+    budget, caps, ending, envelope_calls, finish, human_answer, map, model_call, node_records, open_calls, resolve,
+    tool, unknown_outcome, visit, worker_batch,
 };
 use crate::nodes::Done;
 use crate::nodes::conformance;
@@ -46,6 +46,9 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
     if let Some(drafts) = due(state, at) {
         return drafts;
     }
+    if let Some(drafts) = map::advance(state, at) {
+        return drafts;
+    }
     if let Some(drafts) = worker_batch::advance(state, at) {
         return drafts;
     }
@@ -74,6 +77,11 @@ fn due(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
     let draining = matches!(state.phase, Phase::Ending(Ending::Paused(_)));
     state.active.iter().find_map(|&node| {
         let run = &state.nodes[node];
+        if passed(run.deadline)
+            && let Some(_) = &run.map
+        {
+            return Some(map::out_of_time(state, node));
+        }
         if passed(run.deadline) {
             let unknown_calls = open_calls::overdue(state, node);
             if !unknown_calls.is_empty() {

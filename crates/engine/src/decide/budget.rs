@@ -97,7 +97,10 @@ fn cut<'a>(state: &RunState, drafts: &'a [Draft], short: &Shortage) -> Option<(&
         matches!(
             (&draft.event, short.dimension),
             (Event::AgentToolCalled(_), Dimension::ToolCalls)
-                | (Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_), Dimension::Retries)
+                | (
+                    Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_) | Event::MapItemRetried(_),
+                    Dimension::Retries
+                )
         )
     };
     let first = drafts.iter().find(spends)?;
@@ -117,6 +120,10 @@ fn cut<'a>(state: &RunState, drafts: &'a [Draft], short: &Shortage) -> Option<(&
             })),
             ..Held::default()
         },
+        // What the log says leads there again: to the tool that is looked up, the item that is next, the call that came
+        // back. Of a child's end nobody tells again.
+        Event::AgentToolCalled(_) if calls_by_lookup(state, node_id) => Held::default(),
+        Event::MapItemRetried(event) => Held { lost: works_by_child(state, node_id, event.index), ..Held::default() },
         Event::AgentToolCalled(event) if !again => {
             let own = state.plan.index.get(node_id).is_some_and(|&node| state.effect_tool(node).is_some());
             Held { call: event.private.asked.clone().filter(|_| own), lost: !own, ..Held::default() }
@@ -125,6 +132,16 @@ fn cut<'a>(state: &RunState, drafts: &'a [Draft], short: &Shortage) -> Option<(&
     };
     let before = if again && short.asks { &drafts[..0] } else { &drafts[..at] };
     Some((before, refused.event.node_id()?, held))
+}
+
+/// The node looks its tool up when it comes to it.
+fn calls_by_lookup(state: &RunState, node: &NodeId) -> bool {
+    state.plan.index.get(node).is_some_and(|&node| state.plan.nodes[node].kind.called_tool().is_some())
+}
+
+fn works_by_child(state: &RunState, node: &NodeId, item: u32) -> bool {
+    let map = state.plan.index.get(node).and_then(|&node| state.nodes[node].map.as_deref());
+    map.and_then(|map| map.under_way.get(&item)).is_some_and(|item| item.child().is_some())
 }
 
 /// It is over for this node, unless somebody may be asked.

@@ -5,10 +5,10 @@ use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, 
 use serde_json::{Map, Value, json};
 
 use super::child_records::{dispatched, seen};
-use super::{child_records, finish, merge_gate, worker_batch};
+use super::{child_records, finish, map_children, merge_gate, worker_batch};
 use crate::command::ChildOutcome;
 use crate::nodes::Done;
-use crate::plan::{Kind, OnFailure};
+use crate::plan::{Kind, MapStep, OnFailure};
 use crate::state::{Child, Phase, RunState};
 
 fn live<'a>(state: &'a RunState, run: &RunId) -> Option<&'a Child> {
@@ -29,6 +29,18 @@ pub(super) fn started(state: &RunState, run: &RunId, remote: Option<&RemoteRun>)
 }
 
 pub(super) fn refused(state: &RunState, run: &RunId, fault: &Fault, at: Timestamp) -> Vec<Draft> {
+    if let Some(child) = live(state, run)
+        && let Some(step) = item_of(state, child)
+    {
+        let mut drafts = Vec::new();
+        if ending(state) {
+            drafts.extend(map_children::abandoned(state, step, child));
+            drafts.extend(last_of_node(state, child));
+        } else if !child.dispatched {
+            drafts.extend(map_children::failed(state, step, child, fault.clone(), at));
+        }
+        return drafts;
+    }
     match live(state, run) {
         Some(child) if ending(state) && child.worker.is_none() => vec![cancelled(state, child.node, why(Some(fault)))],
         // It exists: a late refusal of its creation is not true.
@@ -91,6 +103,11 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         return drafts;
     }
     if ending(state) {
+        if let Some(step) = item_of(state, child) {
+            let mut drafts = map_children::abandoned(state, step, child);
+            drafts.extend(last_of_node(state, child));
+            return drafts;
+        }
         return vec![cancelled(state, node, why(outcome.error.as_ref()))];
     }
     if matches!(state.phase, Phase::Paused { .. }) {
@@ -99,6 +116,17 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
     }
     // What has ended has existed, even if nobody said so before.
     let mut drafts = started(state, run, None);
+    if let Some(step) = item_of(state, child) {
+        // The node may wait for somebody else: another item's child, or a word about a call.
+        if child.status.is_waiting() && !state.interrupts.contains_key(&node) {
+            drafts.push(resumed(state, child));
+        }
+        drafts.extend(match outcome.status {
+            RunStatus::Completed => map_children::completed(state, step, child, outcome, at),
+            _ => map_children::failed(state, step, child, child_fault(run, outcome), at),
+        });
+        return drafts;
+    }
     if state.nodes[node].status() == NodeStatus::Suspended {
         drafts.push(resumed(state, child));
     }
@@ -130,6 +158,14 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         drafts.extend(finish::fail(state, node, child_fault(run, outcome), at));
     }
     drafts
+}
+
+/// The map whose item this child works on.
+fn item_of<'a>(state: &'a RunState, child: &Child) -> Option<&'a MapStep> {
+    match &state.plan.nodes[child.node].kind {
+        Kind::Map(step) => Some(step),
+        _ => None,
+    }
 }
 
 fn child_fault(run: &RunId, outcome: &ChildOutcome) -> Fault {

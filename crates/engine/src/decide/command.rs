@@ -3,7 +3,7 @@
 use baton_model::{Draft, Timestamp};
 
 use super::model_call::{self, Broken};
-use super::{advance, budget, children, lifecycle, node_request, resolve, start, thought, tool};
+use super::{advance, budget, children, lifecycle, node_request, resolve, start, thought, tool, tool_progress};
 use crate::command::{Command, Refusal};
 use crate::state::RunState;
 
@@ -33,6 +33,12 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),
         Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
         Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
+        Command::RunnerAwaited { node, call_id, wait_for_runner_ms } => {
+            Ok(tool_progress::awaited(state, node, call_id, *wait_for_runner_ms))
+        }
+        Command::ToolProgressed { node, call_id, progress, total, message } => {
+            Ok(tool_progress::told(state, node, call_id, *progress, *total, message.as_deref()))
+        }
         Command::RequestAnswered { node_request, answer } => {
             Ok(node_request::answered(state, node_request, answer, at))
         }

@@ -49,16 +49,25 @@ const FINAL: &[&str] = &[
 /// Of those, what came later: earlier runs knew no such codes, and tried again whoever made them up.
 const FINAL_SINCE_3: &[&str] = &[code::CONTENT_TOO_LONG, code::MODEL_NOT_SUPPORTED];
 
+/// Whether trying again cannot mend this, whatever the run.
+pub(crate) fn is_hopeless(fault: &Fault) -> bool {
+    let code = fault.code.as_str();
+    FINAL.contains(&code) || FINAL_SINCE_3.contains(&code) || is_spent(fault)
+}
+
 fn is_final(state: &RunState, fault: &Fault) -> bool {
     let code = fault.code.as_str();
     FINAL.contains(&code) || (state.rule() >= 3 && FINAL_SINCE_3.contains(&code)) || is_spent(fault)
 }
 
 /// Whether a failed node's kind has nothing to do with it: the tree's budget ended it, and will end it again.
-fn is_spent(fault: &Fault) -> bool {
+pub(crate) fn is_spent(fault: &Fault) -> bool {
     const SPENT: [&str; 2] = [code::BUDGET_EXHAUSTED, code::BUDGET_MODEL_DENIED];
-    let child = fault.details.as_ref().and_then(|details| details.get("childError")?.get("code")?.as_str());
-    SPENT.contains(&fault.code.as_str()) || child.is_some_and(|code| SPENT.contains(&code))
+    let below = ["childError", "itemError"].iter().any(|inner| {
+        let code = fault.details.as_ref().and_then(|details| details.get(*inner)?.get("code")?.as_str());
+        code.is_some_and(|code| SPENT.contains(&code))
+    });
+    below || SPENT.contains(&fault.code.as_str())
 }
 
 /// Completes an active visit.
@@ -133,11 +142,16 @@ fn closed_edges(context: &EvalContext<'_>, port: Option<&'static str>) -> Result
     Ok(closed)
 }
 
+/// How long after a failed attempt the next one begins.
+pub(crate) fn retry_delay_ms(first_ms: u64, attempt: u32) -> u64 {
+    first_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS)
+}
+
 /// Another attempt if the node has one left, else the end of it. Nothing of it is under way any more.
 pub(crate) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     if attempt < plan.max_retries && plan.kind.retries() && !is_final(state, &fault) {
-        let delay_ms = plan.retry_delay_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS);
+        let delay_ms = retry_delay_ms(plan.retry_delay_ms, attempt);
         let retried = NodeRetried {
             node_id: plan.id.clone(),
             attempt: attempt + 1,

@@ -6,7 +6,7 @@ use baton_model::{Draft, Timestamp, ToolOutcome, code};
 use super::finish::started_and_failed;
 use super::node_records::{recorded, started, visit_of};
 use super::request::request;
-use super::{caps, finish, invocation, tool_records, turn};
+use super::{caps, finish, invocation, tool_records, tool_step, turn};
 use crate::eval_context::EvalContext;
 use crate::invocation::OpenCall;
 use crate::native;
@@ -22,10 +22,10 @@ pub fn wanted(state: &RunState) -> Option<NodeRequest> {
     match &state.phase {
         Phase::Active => {}
         // What is under way may finish; nothing else begins.
-        Phase::Ending(Ending::Paused(_)) => return native_call(state),
+        Phase::Ending(Ending::Paused(_)) => return native_call(state).or_else(|| tool_step::wanted(state)),
         Phase::New | Phase::Paused { .. } | Phase::Ending(_) | Phase::Ended { .. } => return None,
     }
-    if let Some(node_request) = native_call(state) {
+    if let Some(node_request) = native_call(state).or_else(|| tool_step::wanted(state)) {
         return Some(node_request);
     }
     let (node, attempt) = state.refining().map(|node| (node, state.nodes[node].attempt + 1)).or_else(|| {
@@ -67,6 +67,9 @@ pub(super) fn answered(state: &RunState, node_request: &NodeRequest, answer: &An
     let plan = &state.plan.nodes[node];
     if let Some(call) = &node_request.call {
         return called(state, node, call, answer);
+    }
+    if let Some(tool) = state.sought_tool(node) {
+        return tool_step::answered(state, node, tool, answer, at);
     }
     if let Kind::Supervisor(supervisor) = &plan.kind {
         let fault = match &answer.found {

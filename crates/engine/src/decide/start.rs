@@ -32,7 +32,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
         owner: start.owner.clone(),
         tags: start.tags.clone(),
         metadata: start.metadata.clone(),
-        causation_host_id: start.settings.cause.as_ref().map(|cause| cause.host_id.clone()),
+        causation_host_id: start.settings.cause.as_ref().map(|cause| cause.host_id.clone().into()),
         private: RunSettings {
             workflow: Some(state.plan.digest().clone()),
             variables,

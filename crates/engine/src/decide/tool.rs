@@ -2,15 +2,15 @@
 //! before anybody makes something of it.
 
 use baton_model::event::{CapBreached, CapKind, REDACTED};
-use baton_model::tool::{ToolStatus, Transport};
-use baton_model::{Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
+use baton_model::tool::ToolStatus;
+use baton_model::{Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolUse, code};
 use serde_json::json;
 
+use super::tool_call::check;
 use super::tool_records::{called as announced, ended, settled};
-use super::{finish, open_calls, unknown_outcome};
+use super::{finish, open_calls, tool_step, unknown_outcome};
 use crate::command::Returned;
 use crate::invocation::{Call, Invocation, OpenCall, call_id};
-use crate::native;
 use crate::plan::Kind;
 use crate::state::{Phase, RunState};
 
@@ -101,25 +101,6 @@ fn unannounced(
     Draft { causation: cause, ..ended(state, node, agent_id, &call, outcome) }
 }
 
-/// What is wrong with a call's arguments is told to whoever wrote them, and nobody is called.
-fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<(), String> {
-    // What could not be read arrives as a text, which a lax schema would let through.
-    if !call.asked.arguments.is_object() {
-        return Err("they are no JSON object".to_owned());
-    }
-    // A tool that brings a broken schema judges its arguments itself.
-    let schema = state.schemas.of(&tool.input_schema).ok();
-    if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {
-        return Err(format!("{} breaks the rule {}", broken.place(), broken.rule));
-    }
-    match tool.transport {
-        // What is said to the host is judged when its turn comes.
-        Transport::Native if call.is_envelope() => Ok(()),
-        Transport::Native => native::request(state, node, call).map(|_| ()),
-        Transport::Http | Transport::Mcp => Ok(()),
-    }
-}
-
 /// What the shell knows of a call. Something that nobody waits for any more changes nothing.
 pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, returned: &Returned) -> Vec<Draft> {
     let over = matches!(state.phase, Phase::New | Phase::Ended { .. });
@@ -147,6 +128,9 @@ pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, return
 /// What becomes of a node whose one call has come back.
 pub(super) fn judged(state: &RunState, node: usize, outcome: &ToolOutcome, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
+    if let Kind::Tool(step) = &plan.kind {
+        return tool_step::judged(state, node, step, outcome, at);
+    }
     match (&outcome.error, &plan.kind) {
         (Some(error), _) => {
             let message = if plan.sensitive { REDACTED.to_owned() } else { error.message.clone() };

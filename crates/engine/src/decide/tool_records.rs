@@ -1,7 +1,7 @@
 //! A call of a tool on the log: announced before it leaves the process, and ended by what came of it.
 
 use baton_model::event::{AgentToolCalled, AgentToolReturned, REDACTED, ToolFacts};
-use baton_model::tool::{ToolFault, Transport};
+use baton_model::tool::{FoundTool, ToolFault, Transport};
 use baton_model::{Digest, Draft, Event, ToolOutcome, ToolUse};
 
 use super::node_records::{recorded, spoken};
@@ -22,9 +22,37 @@ pub(crate) fn called(
     asked: &ToolUse,
     transport: Transport,
 ) -> Draft {
+    Event::from(call(state, node, agent_id, call_id, asked, transport)).into()
+}
+
+/// A call that a node makes by itself, of a tool it has looked up.
+pub(crate) fn called_by_node(
+    state: &RunState,
+    node: usize,
+    call_id: &str,
+    asked: &ToolUse,
+    tool: &FoundTool,
+    item: Option<u32>,
+) -> Draft {
+    let mut event = call(state, node, SYSTEM, call_id, asked, tool.spec.transport);
+    event.principal = Some(SYSTEM.to_owned());
+    event.private.item = item;
+    // Of a map, it is on the record of its beginning.
+    event.private.tool = item.is_none().then(|| Box::new(tool.clone()));
+    Event::from(event).into()
+}
+
+fn call(
+    state: &RunState,
+    node: usize,
+    agent_id: &str,
+    call_id: &str,
+    asked: &ToolUse,
+    transport: Transport,
+) -> AgentToolCalled {
     let owner = state.start.as_ref().map(|start| &start.event.owner);
     let shown = if state.plan.nodes[node].sensitive { REDACTED.into() } else { asked.arguments.clone() };
-    let event = AgentToolCalled {
+    AgentToolCalled {
         agent_id: agent_id.to_owned(),
         tool_name: asked.name.clone(),
         call_id: call_id.to_owned(),
@@ -32,9 +60,8 @@ pub(crate) fn called(
         inputs: Some(shown),
         principal: owner.and_then(|owner| owner.principal.clone()).filter(|principal| !principal.is_empty()),
         transport: Some(transport),
-        private: ToolFacts { place: spoken(state, node), asked: Some(Box::new(asked.clone())), hidden: None },
-    };
-    Event::from(event).into()
+        private: ToolFacts { place: spoken(state, node), asked: Some(Box::new(asked.clone())), ..ToolFacts::default() },
+    }
 }
 
 /// What came of a call, caused by the call.
@@ -65,6 +92,7 @@ pub(crate) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, 
             // Where no call was announced, this record must say what was asked.
             asked: call.seq.is_none().then(|| Box::new(call.asked.clone())),
             hidden,
+            ..ToolFacts::default()
         },
     };
     Draft { event: event.into(), causation: call.seq }

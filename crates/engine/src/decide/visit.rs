@@ -69,7 +69,13 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     };
     let waits = matches!(
         outcome,
-        Outcome::Sleep { .. } | Outcome::Stream(_) | Outcome::Ask(_) | Outcome::Call(_) | Outcome::Effect(_)
+        Outcome::Sleep { .. }
+            | Outcome::Stream(_)
+            | Outcome::Ask(_)
+            | Outcome::Call(_)
+            | Outcome::Effect(_)
+            | Outcome::Seek
+            | Outcome::Items
     );
     facts.deadline = plan.timeout_ms.filter(|_| waits).map(|ms| at.plus_millis(ms));
     match &outcome {
@@ -87,7 +93,8 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     match outcome {
         Outcome::Done(done) => drafts.extend(finish(state, node, attempt, done, at)),
         Outcome::Sleep { ms: 0 } => drafts.extend(finish(state, node, attempt, Done::default(), at)),
-        Outcome::Sleep { .. } | Outcome::Child(_) | Outcome::Call(_) => {}
+        // What takes time is derived from state: a child, an answer, a tool that is looked up, a list.
+        Outcome::Sleep { .. } | Outcome::Child(_) | Outcome::Call(_) | Outcome::Seek | Outcome::Items => {}
         Outcome::Stream(chunks) if chunks.delay_ms() == 0 => {
             drafts.extend(conformance::all_chunks(state, node, attempt, &chunks, at));
         }

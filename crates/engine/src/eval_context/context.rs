@@ -30,6 +30,16 @@ pub(crate) struct EvalContext<'a> {
     pub(crate) turn_context: Option<&'a TurnContext>,
     /// What it is told of the turns before this one.
     pub(crate) transcript: Option<Transcript>,
+    /// The item of a map that it is about.
+    pub(crate) item: Option<ItemView<'a>>,
+}
+
+/// One item of a list, and what it is called besides `item`.
+#[derive(Clone, Copy)]
+pub(crate) struct ItemView<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) index: u32,
+    pub(crate) name: Option<&'a str>,
 }
 
 impl<'a> EvalContext<'a> {
@@ -56,6 +66,7 @@ impl<'a> EvalContext<'a> {
             feedback: None,
             turn_context: None,
             transcript: None,
+            item: None,
         }
     }
 }
@@ -95,7 +106,8 @@ impl Scope for EvalContext<'_> {
             "transcript" => Val::sequence(TranscriptView(self.transcript.as_ref()?)),
             "memory" => Val::sequence(Memory(&self.turn_context?.memory)),
             "workspace" => Val::view(Workspace(self.turn_context?)),
-            _ => return None,
+            "index" => Val::Int(i64::from(self.item?.index)),
+            name => Val::from(self.item.filter(|item| name == "item" || item.name == Some(name))?.value),
         })
     }
 

@@ -4,4 +4,4 @@
 mod context;
 mod turn_views;
 
-pub(crate) use context::EvalContext;
+pub(crate) use context::{EvalContext, ItemView};

@@ -51,12 +51,13 @@ impl Meter {
     /// What is left of the step's budget.
     pub(super) fn gauge(&self, bounds: ValueBounds) -> Gauge {
         let used = self.used();
-        Gauge { used, most: bounds.units(), breather: used, loose: 0, value_bytes: bounds.largest_value() }
+        Gauge { began: used, used, most: bounds.units(), breather: used, loose: 0, value_bytes: bounds.largest_value() }
     }
 
     /// What an evaluation that began with [`Meter::gauge`] ended with.
     pub(super) fn settle(&self, gauge: &Gauge) {
         self.used.store(gauge.used.min(gauge.most), Ordering::Relaxed);
+        crate::pause_hook::used(gauge.used.saturating_sub(gauge.began));
     }
 }
 
@@ -83,6 +84,8 @@ impl Bound {
 /// The meter of one evaluation.
 #[derive(Debug)]
 pub(crate) struct Gauge {
+    /// What had been used before this evaluation.
+    began: u64,
     used: u64,
     most: u64,
     /// The next time others are let go first.
@@ -95,7 +98,7 @@ pub(crate) struct Gauge {
 impl Gauge {
     /// For what no expression asked for; only its size is bounded.
     pub(super) fn open(value_bytes: u64) -> Self {
-        Self { used: 0, most: u64::MAX, breather: 0, loose: 0, value_bytes }
+        Self { began: 0, used: 0, most: u64::MAX, breather: 0, loose: 0, value_bytes }
     }
 
     pub(super) fn charge(&mut self, units: u64) -> Result<(), Bound> {

@@ -17,6 +17,11 @@ pub(super) fn add_child(state: &mut RunState, child: Child) -> usize {
     position
 }
 
+/// What a child wrote is in sight now.
+pub(super) fn see(state: &mut RunState, child_memory: Option<u64>) {
+    state.read_version.version = state.read_version.version.max(child_memory.unwrap_or(0));
+}
+
 pub(super) fn bury(state: &mut RunState, child: usize) {
     state.children[child].live = false;
     state.live.remove(&child);

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use baton_model::event::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentReasoned, AgentReasoningDelta, AgentToolCalled,
-    AgentToolReturned, EffectRetried, EffectUnknown, EnvelopeNlToFormat, EnvelopeRetryAttempted,
+    AgentToolReturned, EffectRetried, EffectUnknown, EnvelopeNlToFormat, EnvelopeRetryAttempted, RunnerWaiting,
 };
 use baton_model::tool::ToolStatus;
 use baton_model::{AgentRef, NodeId, Record, Timestamp, ToolOutcome, ToolUse};
 use serde_json::Value;
 
 use super::lookup::active_node;
+use super::map;
 use crate::invocation::{Call, Invocation, Round, Thinking};
 use crate::plan::Kind;
-use crate::state::{NodeRun, Phase, RunState};
+use crate::state::{ItemRun, NodeRun, Phase, RunState};
 
 const NO_SUCH_CALL: &str = "no such call is open";
 
@@ -97,8 +98,13 @@ pub(super) fn called(state: &mut RunState, record: &Record, event: &AgentToolCal
     });
     let call = Call::open(event.call_id.clone(), record.seq, asked);
     match doer(state, node) {
+        Doer::Map => return map::called(state, node, record, event.private.item, call),
         Doer::Agent => round(&mut state.nodes[node])?.calls.push(call),
-        Doer::Node => state.nodes[node].effect = Some(Box::new(call)),
+        Doer::Node => {
+            let run = &mut state.nodes[node];
+            run.effect = Some(Box::new(call));
+            run.tool = event.private.tool.as_deref().cloned().map(Arc::new);
+        }
         Doer::Pretence => {}
     }
     Ok(())
@@ -128,7 +134,7 @@ pub(super) fn returned(state: &mut RunState, record: &Record, event: &AgentToolR
             call.outcome = Some(outcome);
             call.unknown = None;
             if doubted {
-                rearm(state, node, record.at);
+                rearm(state, node, &event.call_id, record.at);
             }
         }
     }
@@ -143,7 +149,16 @@ pub(super) fn unknown(state: &mut RunState, event: &EffectUnknown) -> Result<(),
     let run = &mut state.nodes[node];
     open_call(run, &event.call_id)?.unknown = Some(event.policy);
     // Whoever has to find out gets the time it takes.
-    run.deadline = None;
+    match run.map.as_deref_mut() {
+        Some(map) => map::disarm(map, &event.call_id),
+        None => run.deadline = None,
+    }
+    Ok(())
+}
+
+pub(super) fn waiting(state: &mut RunState, event: &RunnerWaiting) -> Result<(), String> {
+    let node = active_node(state, &event.node_id)?;
+    open_call(&mut state.nodes[node], &event.call_id)?.told_waiting = true;
     Ok(())
 }
 
@@ -155,12 +170,15 @@ pub(super) fn retried(state: &mut RunState, record: &Record, event: &EffectRetri
     call.again += 1;
     call.verify = event.verify;
     call.waits = paused;
-    rearm(state, node, record.at);
+    rearm(state, node, &event.call_id, record.at);
     Ok(())
 }
 
 /// The node's time begins anew once nothing about its calls is in doubt.
-fn rearm(state: &mut RunState, node: usize, at: Timestamp) {
+fn rearm(state: &mut RunState, node: usize, call: &str, at: Timestamp) {
+    if state.nodes[node].map.is_some() {
+        return map::rearm(state, node, call, at);
+    }
     if !state.open_calls(node).iter().any(|open| open.call.is_unknown()) {
         let limit = state.plan.nodes[node].timeout_ms;
         state.nodes[node].deadline = limit.map(|ms| at.plus_millis(ms));
@@ -174,9 +192,14 @@ pub(super) fn resumed(state: &mut RunState, paused_at: Timestamp, at: Timestamp)
         run.waits = false;
         let agents =
             run.invocation.as_deref_mut().filter(|agent| !agent.over).and_then(|agent| agent.rounds.last_mut());
+        let items = run.map.iter_mut().flat_map(|map| map.under_way.values_mut());
         let calls = agents.into_iter().flat_map(|round| &mut round.calls).chain(run.effect.as_deref_mut());
-        calls.for_each(|call| call.waits = false);
-        let works = run.effect.is_some() || run.invocation.as_deref().is_some_and(|agent| !agent.over);
+        calls.chain(items.filter_map(ItemRun::call_mut)).for_each(|call| call.waits = false);
+        if let Some(map) = run.map.as_deref_mut() {
+            map.shift(|end| at.plus_millis(end.millis_since(paused_at)));
+        }
+        let works =
+            run.map.is_some() || run.effect.is_some() || run.invocation.as_deref().is_some_and(|agent| !agent.over);
         run.deadline = run.deadline.map(|end| if works { at.plus_millis(end.millis_since(paused_at)) } else { end });
     }
 }
@@ -204,15 +227,18 @@ pub(super) fn coerced(state: &mut RunState, event: &EnvelopeNlToFormat) -> Resul
 enum Doer {
     Agent,
     Node,
+    /// A map, for one of its items.
+    Map,
     /// Nobody: a test only shows what a call looks like.
     Pretence,
 }
 
 fn doer(state: &RunState, node: usize) -> Doer {
-    match (&state.nodes[node].invocation, state.effect_tool(node)) {
+    match (&state.nodes[node].invocation, &state.plan.nodes[node].kind) {
         (Some(_), _) => Doer::Agent,
-        (None, Some(_)) => Doer::Node,
-        (None, None) => Doer::Pretence,
+        (None, Kind::Map(_)) => Doer::Map,
+        (None, Kind::Tool(_) | Kind::Http(_)) => Doer::Node,
+        (None, _) => Doer::Pretence,
     }
 }
 
@@ -233,9 +259,10 @@ fn round(run: &mut NodeRun) -> Result<&mut Round, String> {
 }
 
 fn open_call<'a>(run: &'a mut NodeRun, id: &str) -> Result<&'a mut Call, String> {
-    let call = match run.invocation.is_some() {
-        true => at_work(run)?.call_mut(id),
-        false => run.effect.as_deref_mut().filter(|call| call.id == id),
+    let call = match (run.invocation.is_some(), run.map.is_some()) {
+        (true, _) => at_work(run)?.call_mut(id),
+        (false, true) => run.map.as_deref_mut().and_then(|map| map::call(map, id)),
+        (false, false) => run.effect.as_deref_mut().filter(|call| call.id == id),
     };
     call.filter(|call| call.outcome.is_none()).ok_or_else(|| NO_SUCH_CALL.to_owned())
 }

@@ -6,6 +6,7 @@ mod channel;
 mod children;
 mod invocation;
 mod lookup;
+mod map;
 mod model_call;
 mod node;
 mod record;

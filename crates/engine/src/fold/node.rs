@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::event::{NodeCompleted, NodeStarted};
 use baton_model::{Decision, NodeStatus, Record, RunStatus};
 
-use super::children::{add_child, bury};
+use super::children::{add_child, bury, see};
 use super::invocation;
 use super::lookup::known_node;
 use super::routing::{reset_body, unqueue, wake_targets};
@@ -90,6 +90,8 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         invocation: None,
         handed_to: Default::default(),
         effect: None,
+        tool: None,
+        map: None,
         waits: false,
         over_budget: None,
         refine: None,
@@ -136,11 +138,6 @@ pub(super) fn completed(state: &mut RunState, record: &Record, event: &NodeCompl
     Ok(())
 }
 
-/// What a child wrote is in sight now.
-pub(super) fn see(state: &mut RunState, child_memory: Option<u64>) {
-    state.read_version.version = state.read_version.version.max(child_memory.unwrap_or(0));
-}
-
 pub(super) fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
     end_child(state, node, child);
     state.active.remove(&node);
@@ -156,6 +153,7 @@ pub(super) fn settle(state: &mut RunState, node: usize, status: NodeStatus, chil
     run.invocation = None;
     run.left = None;
     run.effect = None;
+    run.map = None;
 }
 
 pub(super) fn end_child(state: &mut RunState, node: usize, status: RunStatus) {

@@ -3,12 +3,12 @@
 use baton_model::event::{Ending, Outcome};
 use baton_model::{AgentRef, Event, NodeStatus, Record, RunStatus, code, json};
 
-use super::children::{self, chain, set_child_status, withhold};
+use super::children::{self, chain, see, set_child_status, withhold};
 use super::lookup::{active_node, known_node};
-use super::node::{self, end_child, see, settle};
+use super::node::{self, end_child, settle};
 use super::routing::{set_edges, unqueue};
 use super::run::{end, start};
-use super::{budget, channel, invocation, model_call};
+use super::{budget, channel, invocation, map, model_call};
 use crate::orchestration::Decided;
 use crate::state::{EdgeState, Interrupt, Phase, RunState};
 
@@ -80,6 +80,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             run.deadline = None;
             run.reply = None;
             run.effect = None;
+            run.map = None;
             run.error = Some(event.last_error.clone());
             end_child(state, node, RunStatus::Failed);
             Ok(())
@@ -223,8 +224,15 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             }
             Ok(())
         }
+        Event::MapStarted(event) => map::started(state, event),
+        Event::MapItemStarted(event) => map::item_started(state, record, event),
+        Event::MapItemCompleted(event) => map::item_completed(state, event),
+        Event::MapItemFailed(event) => map::item_failed(state, event),
+        Event::MapItemRetried(event) => map::item_retried(state, event),
+        Event::MapStopping(event) => map::stopping(state, event),
         Event::EffectUnknown(event) => invocation::unknown(state, event),
         Event::EffectRetried(event) => invocation::retried(state, record, event),
+        Event::RunnerWaiting(event) => invocation::waiting(state, event),
         Event::EnvelopeRetryAttempted(event) => invocation::asked_again(state, event),
         Event::EnvelopeNlToFormat(event) => invocation::coerced(state, event),
         Event::BudgetReserved(_) => {
@@ -288,6 +296,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::EnvelopeTruncated(_)
         | Event::LogAppended(_)
         | Event::ToolsMissing(_)
+        | Event::ToolProgress(_)
         | Event::EnvelopeRecoveryApplied(_)
         | Event::BudgetConsumed(_)
         | Event::BudgetThresholdCrossed(_)

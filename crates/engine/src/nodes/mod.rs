@@ -17,11 +17,13 @@ mod dispatch;
 mod http;
 mod interrupt;
 mod loop_head;
+mod map;
 mod memory;
 mod outcome;
 mod run;
 mod structured_output;
 mod supervisor;
+mod tool_step;
 mod variables;
 mod workspace;
 

@@ -22,6 +22,10 @@ pub(crate) enum Outcome {
     Child(ChildPlan),
     /// Asks a model and waits for its answer.
     Call(Box<SemanticRequest>),
+    /// Looks a tool up, and calls it once it is found.
+    Seek,
+    /// Goes through a list.
+    Items,
     /// Calls a tool and waits for what comes of it.
     Effect(Box<ToolUse>),
     /// Emits chunks, then completes.

@@ -55,6 +55,9 @@ impl Kind {
             // These have asked before they start: see `decide::node_request`.
             Self::Memory(_) | Self::Workspace(_) | Self::Agent(_) => Outcome::Done(Done::default()),
             Self::Http(http) => http.run(context),
+            Self::Tool(_) => Outcome::Seek,
+            Self::Map(map) if map.tool().is_some() => Outcome::Seek,
+            Self::Map(_) => Outcome::Items,
             Self::StructuredOutput(call) => call.run(context),
             Self::Test(test) => conformance::run(test, context),
         }

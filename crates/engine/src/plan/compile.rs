@@ -223,6 +223,7 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
 
 fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(String, Port)>) -> PlanNode {
     let own = node.settings.clone().unwrap_or_default();
+    let timeouts = [own.timeout.filter(|&ms| ms > 0), kind.timeout_ms()];
     PlanNode {
         id: node.id.clone(),
         type_id: node.type_id.clone(),
@@ -232,7 +233,7 @@ fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(Stri
         outgoing: Vec::new(),
         max_retries: own.max_retries.or(definition.settings.max_retries).unwrap_or(0),
         retry_delay_ms: own.retry_delay_ms.or(definition.settings.retry_delay_ms).unwrap_or(DEFAULT_RETRY_DELAY_MS),
-        timeout_ms: own.timeout.filter(|&ms| ms > 0),
+        timeout_ms: timeouts.into_iter().flatten().min(),
         disabled: node.disabled,
         primary: node.output_role == Some(OutputRole::Primary),
         hidden: BTreeSet::new(),

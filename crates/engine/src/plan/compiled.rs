@@ -31,6 +31,14 @@ pub struct Plan {
     pub(crate) sensitive: BTreeSet<String>,
 }
 
+impl Plan {
+    /// About how much memory it takes, in nodes, edges and what they are made of.
+    pub fn weight(&self) -> u64 {
+        let parts = self.nodes.iter().map(|node| 1 + node.inputs.len() + node.outgoing.len());
+        parts.sum::<usize>() as u64 + 1
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct PlanNode {
     pub(crate) id: NodeId,
@@ -83,7 +91,7 @@ impl Plan {
 
     /// Whether runs of it may have children.
     pub fn has_children(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.kind, Kind::SubWorkflow(_) | Kind::Dispatch(_)))
+        self.nodes.iter().any(|node| node.kind.has_children())
     }
 
     /// Checks `configurable` against the workflow's own schema, if it has one.

@@ -21,10 +21,11 @@ pub(crate) use access::access_denied;
 pub use compiled::Plan;
 pub use features::Features;
 pub(crate) use node_config::{
-    AgentOptions, ApprovalGate, ChannelWrite, ClarificationGate, Conditional, Custom, Decider, Delay, Dispatch,
-    External, FanOutPolicy, GenericInterrupt, GetVariable, Http, HttpBody, Kind, LONGEST_DELAY_MS, Loop, Memory,
-    OnFailure, OnWorkerFailure, Rejection, Rounds, SetVariable, StructuredOutput, SubWorkflow, Supervisor, ValueSource,
-    Workspace, decision_schema,
+    AgentOptions, ApprovalGate, CalledTool, ChannelWrite, ClarificationGate, Conditional, Custom, Decider, Delay,
+    Dispatch, External, FanOutPolicy, GenericInterrupt, GetVariable, Given, Http, HttpBody, Items, Kind,
+    LONGEST_DELAY_MS, Loop, MOST_ITEMS, MapStep, Memory, OnFailure, OnItemError, OnToolError, OnWorkerFailure,
+    Rejection, Rounds, SetVariable, StructuredOutput, SubWorkflow, Supervisor, ToolStep, ValueSource, Work, Workspace,
+    decision_schema,
 };
 pub use node_config::{NamedAgent, node_types};
 pub(crate) use ports::Port;

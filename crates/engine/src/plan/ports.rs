@@ -46,4 +46,5 @@ impl Port {
 pub(crate) enum Origin<'a> {
     Expression(&'a Expression),
     Port(&'a str),
+    Variable(&'a str),
 }

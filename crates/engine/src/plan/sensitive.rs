@@ -39,6 +39,11 @@ fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
         // What a model makes of a secret may repeat it.
         Kind::StructuredOutput(_) if !hidden.is_empty() => Some("data"),
         Kind::Http(_) if tells_sensitive(node, names) => Some("response"),
+        Kind::Tool(_) if tells_sensitive(node, names) => Some("result"),
+        Kind::Map(_) if tells_sensitive(node, names) => {
+            hidden.insert("errors".to_owned());
+            Some("results")
+        }
         Kind::GetVariable(get) if names.contains(get.name()) => Some("value"),
         Kind::ChannelWrite(write) if names.contains(write.channel()) => Some("value"),
         Kind::Loop(head) if head.into().is_some_and(|name| names.contains(name)) => Some("item"),
@@ -56,6 +61,9 @@ fn tells_sensitive(node: &PlanNode, names: &BTreeSet<String>) -> bool {
     match &node.kind {
         Kind::Agent(_) => !sensitive_ports(node, names).is_empty(),
         Kind::Http(http) => http.sends().into_iter().any(|sent| reads(node, &Origin::Expression(sent), names)),
+        Kind::Tool(step) if step.sends_inputs() => !sensitive_ports(node, names).is_empty(),
+        Kind::Tool(step) => step.sends().is_some_and(|sent| reads(node, &Origin::Expression(sent), names)),
+        Kind::Map(map) => map.tells().iter().any(|told| reads(node, told, names)),
         _ => false,
     }
 }
@@ -74,6 +82,7 @@ fn reads(node: &PlanNode, origin: &Origin<'_>, names: &BTreeSet<String>) -> bool
     let ports = sensitive_ports(node, names);
     match origin {
         Origin::Port(name) => ports.contains(*name),
+        Origin::Variable(name) => names.contains(*name),
         Origin::Expression(expression) => {
             mentions(expression.source(), names) || (!ports.is_empty() && mentions(expression.source(), &ports))
         }

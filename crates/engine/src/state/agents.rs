@@ -8,7 +8,7 @@ use super::parts::{Interrupt, Phase};
 use super::run_state::RunState;
 use crate::invocation::{Call, Invocation, OpenCall, told};
 use crate::node_request::NodeRequest;
-use crate::plan::{AgentOptions, Kind};
+use crate::plan::{AgentOptions, CalledTool, Kind};
 
 impl RunState {
     /// The agent at work in this node, not yet done.
@@ -55,6 +55,11 @@ impl RunState {
 
     /// The calls of this node that have not come back: those of its agent, or the one it makes by itself.
     pub(crate) fn open_calls(&self, node: usize) -> Vec<OpenCall<'_>> {
+        if let Some(map) = &self.nodes[node].map {
+            let open = map.under_way.values().filter_map(|item| item.call().filter(|call| call.outcome.is_none()));
+            let tool = map.tool.as_deref();
+            return open.filter_map(|call| Some(OpenCall { call, tool: &tool?.spec })).collect();
+        }
         let own = self.nodes[node].effect.as_deref().filter(|call| call.outcome.is_none());
         match (own, self.invocation(node)) {
             (Some(call), _) => self.effect_tool(node).map(|tool| OpenCall { call, tool }).into_iter().collect(),
@@ -113,7 +118,38 @@ impl RunState {
     pub(crate) fn effect_tool(&self, node: usize) -> Option<&ToolSpec> {
         match &self.plan.nodes[node].kind {
             Kind::Http(http) => Some(&http.tool),
+            Kind::Tool(_) => self.nodes[node].tool.as_deref().map(|found| &found.spec),
             _ => None,
         }
+    }
+
+    /// The tool that a node wants to know before it can go on.
+    pub(crate) fn sought_tool(&self, node: usize) -> Option<&CalledTool> {
+        let run = &self.nodes[node];
+        if !run.is_running() {
+            return None;
+        }
+        match &self.plan.nodes[node].kind {
+            Kind::Tool(step) if run.effect.is_none() => Some(&step.tool),
+            Kind::Map(map) if run.map.is_none() => map.tool(),
+            _ => None,
+        }
+    }
+
+    /// How many items of this node are worked on at once, at most.
+    pub(crate) fn map_concurrency(&self, node: usize) -> u32 {
+        let Kind::Map(map) = &self.plan.nodes[node].kind else { return 0 };
+        let host = self.start.as_ref().map_or(1, |start| start.event.private.max_fan_out.max(1));
+        map.max_concurrency.min(host)
+    }
+
+    /// A map that goes on by itself, as far as anybody can tell without a clock.
+    pub(crate) fn maps_can_go_on(&self) -> bool {
+        self.active.iter().any(|&node| {
+            let asks = self.interrupts.contains_key(&node);
+            let map = self.nodes[node].map.as_deref();
+            let Kind::Map(step) = &self.plan.nodes[node].kind else { return false };
+            !asks && map.map_or(step.tool().is_none(), |map| map.can_go_on(self.map_concurrency(node)))
+        })
     }
 }

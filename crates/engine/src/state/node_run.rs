@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::event::BudgetHeld;
+use baton_model::tool::FoundTool;
 use baton_model::{Decision, Fault, ModelReply, NodeStatus, SemanticRequest, Timestamp, TurnSnapshot};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::map_run::MapRun;
 use crate::envelope::Asked;
 use crate::invocation::{Call, Invocation};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NodeRun {
     pub(crate) status: Option<NodeStatus>,
     pub(crate) visit: u32,
@@ -49,11 +52,16 @@ pub(crate) struct NodeRun {
     pub(crate) handed_to: BTreeSet<String>,
     /// The one call this node makes by itself.
     pub(crate) effect: Option<Box<Call>>,
+    /// The tool of that call, where the node looked it up.
+    pub(crate) tool: Option<Arc<FoundTool>>,
+    /// The list it goes through, and how far it has come.
+    pub(crate) map: Option<Box<MapRun>>,
     /// Its model came to be wanted while the run was paused, and is asked when the run goes on.
     pub(crate) waits: bool,
     /// What the budget had no room for, while a human is asked.
     pub(crate) over_budget: Option<Box<BudgetHeld>>,
     /// The turn is to be taken again, with this from a human.
+    #[serde(with = "super::maybe")]
     pub(crate) refine: Option<Value>,
     /// A loop head whose body is under way.
     pub(crate) looping: bool,
@@ -75,7 +83,7 @@ impl NodeRun {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EdgeState {
     #[default]
     Pending,
@@ -87,13 +95,13 @@ pub(crate) enum EdgeState {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ready {
     pub(crate) node: usize,
     pub(crate) verdict: Verdict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Verdict {
     Run,
     Skip,

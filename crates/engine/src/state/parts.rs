@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_model::event::{ApprovalAction, ChildPlan, Ending, RemoteRun, RunPaused, RunStarted};
 use baton_model::{Fault, NodeId, RunStatus, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub(crate) struct Started {
 }
 
 /// The run's own life, apart from what its nodes are doing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     New,
     Active,
@@ -31,7 +32,7 @@ pub enum Phase {
 }
 
 /// An open question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupt {
     pub node: NodeId,
     pub kind: String,
@@ -39,12 +40,14 @@ pub struct Interrupt {
     /// Derived from where it is asked, so a replay gives it the same. No two questions of one run have the same.
     pub interrupt_id: String,
     pub data: Value,
+    #[serde(with = "super::maybe")]
     pub resume_schema: Option<Value>,
     pub timeout_ms: Option<u64>,
     pub requested_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub bearer_only: bool,
     /// What it is about, where the question itself may not show it.
+    #[serde(with = "super::maybe")]
     pub(crate) hidden: Option<Value>,
     pub(crate) votes: BTreeMap<String, ApprovalAction>,
 }
@@ -62,7 +65,7 @@ impl Interrupt {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Child {
     pub(crate) plan: ChildPlan,
     pub(crate) node: usize,
@@ -82,14 +85,14 @@ pub(crate) struct Child {
     pub(crate) worker: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Planned {
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
 }
 
 /// Who wrote a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Writer {
     Node(usize),
     /// Whoever answered what a supervisor asked through its dispatch.

@@ -9,6 +9,7 @@ use baton_model::{
 };
 use serde_json::{Map, Value};
 
+use super::chunked::ChunkedList;
 use super::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use super::parts::{Child, Interrupt, Phase, Started, Writer};
 use crate::channel::ChannelState;
@@ -46,7 +47,7 @@ pub struct RunState {
     /// Nodes that have asked something before, and it was answered or closed otherwise.
     pub(crate) settled: BTreeSet<usize>,
     /// Every child this run ever planned, in order.
-    pub(crate) children: Vec<Child>,
+    pub(crate) children: ChunkedList<Child>,
     /// Those that are known to exist, in the same order.
     pub(crate) dispatched: Vec<usize>,
     /// Those that have not ended, so that a long life does not make each step longer.
@@ -55,7 +56,7 @@ pub struct RunState {
     pub(crate) turns: u64,
     pub(crate) decision: Option<Decided>,
     /// Every decision so far, in order of their turns.
-    pub(crate) decisions: Vec<Decision>,
+    pub(crate) decisions: ChunkedList<Decision>,
     /// What the newest turn was told of those before it.
     pub(crate) transcript: Transcript,
     /// Where the dispatch last said what came of a decision.
@@ -104,12 +105,12 @@ impl RunState {
             executions: 0,
             interrupts: BTreeMap::new(),
             settled: BTreeSet::new(),
-            children: Vec::new(),
+            children: ChunkedList::default(),
             dispatched: Vec::new(),
             live: BTreeSet::new(),
             turns: 0,
             decision: None,
-            decisions: Vec::new(),
+            decisions: ChunkedList::default(),
             transcript: Transcript::default(),
             reported: None,
             agent: None,
@@ -210,6 +211,7 @@ impl RunState {
                     || self.replied().is_some()
                     || self.returned().is_some()
                     || self.unknown_call().is_some()
+                    || self.maps_can_go_on()
             }
         }
     }
@@ -256,7 +258,9 @@ impl RunState {
 
     /// A node is at work. A turn that is to be taken again has not begun, so a drain does not wait for it.
     pub(crate) fn is_busy(&self) -> bool {
-        let works = |run: &NodeRun| run.status() == NodeStatus::Running && run.refine.is_none();
+        // Between two items nobody is at work, so a map may be stopped there.
+        let rests = |run: &NodeRun| run.map.as_deref().is_some_and(|map| !map.is_busy() && !map.is_over());
+        let works = |run: &NodeRun| run.status() == NodeStatus::Running && run.refine.is_none() && !rests(run);
         self.active.iter().any(|&node| works(&self.nodes[node]))
     }
 

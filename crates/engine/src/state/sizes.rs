@@ -7,6 +7,9 @@ use super::run_state::RunState;
 use crate::channel::ChannelState;
 use crate::size::{Copies, one, together};
 
+/// What naming a chunk takes: its digest, in the body and beside it.
+const CHUNK_NAME: u64 = 2 * 67;
+
 /// Bytes of named values together.
 pub(crate) fn size_of_all(outputs: &Map<String, Value>) -> u64 {
     outputs.iter().map(|(name, value)| json::named_size(name, value)).fold(0, u64::saturating_add)
@@ -60,6 +63,15 @@ impl RunState {
         let (before, after) = (size_of_all(&self.nodes[node].outputs), size_of_all(&outputs));
         self.note_size(before, after);
         self.nodes[node].outputs = outputs;
+    }
+
+    /// About how much of it is written each time it is written down: what variables, channels and outputs have together,
+    /// and the names of the chunks of its long lists.
+    pub fn weight(&self) -> u64 {
+        let maps = self.nodes.iter().filter_map(|node| node.map.as_deref());
+        let of_maps: usize = maps.map(|map| map.items.full().len() + map.ends.full().len()).sum();
+        let chunks = self.children.full().len() + self.decisions.full().len() + of_maps;
+        self.bytes.saturating_add(chunks as u64 * CHUNK_NAME)
     }
 
     /// Notes that something of this size has taken the place of something of that size.

@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use support::agent_audit::Audit;
+use support::checkpoints::again;
 use support::minds::SECRETS;
 use support::second::second;
 use support::versioned_nodes::Reader;
@@ -35,7 +36,7 @@ fn check(game: &mut Game) {
     let mut folded = RunState::new(state.run.clone(), Arc::clone(state.plan()));
     let mut looks = game.seen.iter().peekable();
     for record in log {
-        folded = evolve(folded, &stored(record)).expect("a stored log folds");
+        folded = again(&evolve(folded, &stored(record)).expect("a stored log folds"));
         if let Some((_, view, effects)) = looks.next_if(|(seq, ..)| *seq == folded.next_seq()) {
             assert_eq!((&snapshot(&folded), &outstanding(&folded)), (view, effects));
             assert_short_answers(&folded, effects);

@@ -228,7 +228,7 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
         budget: None,
         agent_threshold: Some(0.9),
         decision_floor: Some(0.6),
-        owner: Some(Owner { tenant: TenantId::new("here"), principal: Some("me".to_owned()) }),
+        owner: Some(Owner { tenant: TenantId::new("here"), principal: Some("me".to_owned()), subject: None }),
         tool_grant: Some(vec!["mcp:a".to_owned()]),
         tool_scopes: Some(vec!["memory:read".to_owned()]),
         models: Default::default(),

@@ -15,6 +15,7 @@ use loops::sim::Sim;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
+use support::checkpoints::again;
 use support::versioned::VersionedStores;
 use support::{World, assert_short_answers, stored};
 
@@ -40,7 +41,7 @@ fn check_folds(sim: &Sim) {
     let mut state = RunState::new(sim.world.state.run.clone(), Arc::clone(sim.world.state.plan()));
     let mut looks = sim.looks.iter().peekable();
     for record in &sim.world.log {
-        state = evolve(state, &stored(record)).expect("a stored log folds");
+        state = again(&evolve(state, &stored(record)).expect("a stored log folds"));
         if let Some((_, view, effects)) = looks.next_if(|(seq, ..)| *seq == state.next_seq()) {
             assert_eq!(&snapshot(&state), view);
             assert_eq!(&outstanding(&state), effects);

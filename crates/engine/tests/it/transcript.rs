@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::{
-    Answer, ChildOutcome, Command, Effect, Found, Plan, RunState, Start, Transcript, TurnContext, apply, decide,
-    evolve, outstanding,
+    Answer, Checkpoint, ChildOutcome, Command, Effect, Found, Plan, RunState, Start, Transcript, TurnContext, apply,
+    decide, evolve, outstanding,
 };
 use baton_model::event::{NodeStarted, TurnTranscript};
 use baton_model::{
@@ -15,6 +15,7 @@ use baton_model::{
 };
 use serde_json::{Map, Value, json};
 use support::agents::PLANNER;
+use support::checkpoints::again;
 use support::models::said;
 use support::script::News;
 use support::{World, plan, start_command, stored, workflow};
@@ -336,11 +337,22 @@ impl Bare {
 
     fn failing(definition: Value, start: Start, fault: Fault) -> Self {
         let state = RunState::new(RunId::new("run_bare"), plan(definition));
-        let mut bare = Self { state, turns: vec![0], fault, largest_report: 0 };
+        let mut bare = Self::with(state, fault);
         bare.tell(&Command::Start(Box::new(start)));
         while !bare.state.status().is_terminal() {
             bare.go_on();
         }
+        bare
+    }
+
+    fn with(state: RunState, fault: Fault) -> Self {
+        Self { state, turns: vec![0], fault, largest_report: 0 }
+    }
+
+    fn begun(definition: Value, start: Start) -> Self {
+        let state = RunState::new(RunId::new("run_bare"), plan(definition));
+        let mut bare = Self::with(state, Fault::new("boom", "It broke."));
+        bare.tell(&Command::Start(Box::new(start)));
         bare
     }
 
@@ -387,6 +399,32 @@ impl Bare {
             }
         }
     }
+}
+
+/// What is new in a checkpoint that is taken every so many turns, however many there were before.
+#[test]
+fn a_checkpoint_costs_what_has_changed_since_the_last_one() {
+    let mut bare = Bare::begun(ruled(&[("iteration < 4000", "w")]), long());
+    let (mut known, mut costs) = (BTreeSet::new(), Vec::new());
+    while !bare.state.status().is_terminal() {
+        bare.go_on();
+        if bare.turns.len() / 128 > costs.len() {
+            let written = Checkpoint::of(&bare.state);
+            let new: usize = written
+                .chunks
+                .iter()
+                .filter(|chunk| known.insert(chunk.name.clone()))
+                .map(|chunk| chunk.bytes().len())
+                .sum();
+            // The names of the chunks grow with the run: a few bytes for each of its entries.
+            let names: usize = written.chunks.iter().map(|chunk| chunk.name.as_str().len() + 3).sum();
+            costs.push(written.body.len() + new - names);
+        }
+    }
+    assert!(costs.len() > 30, "{costs:?}");
+    let early = costs[1..5].iter().max().unwrap();
+    assert!(costs.iter().all(|cost| *cost <= early + early / 10), "{costs:?}");
+    assert_eq!(format!("{:?}", again(&bare.state)), format!("{:?}", bare.state));
 }
 
 fn long() -> Start {

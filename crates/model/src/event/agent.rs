@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::NodePlace;
 use crate::agent::{InvocationContext, InvocationSource, ModelClass, PromptLayer};
-use crate::tool::{OutcomePolicy, ToolFault, ToolOutcome, ToolStatus, ToolUse, Transport};
+use crate::tool::{FoundTool, OutcomePolicy, ToolFault, ToolOutcome, ToolStatus, ToolUse, Transport};
 use crate::{Digest, NodeId};
 
 /// An agent begins. The first of its events.
@@ -189,6 +189,12 @@ pub struct ToolFacts {
     /// What really came back, where the public face hides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Box<ToolOutcome>>,
+    /// The tool, where a node looked it up to call it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Box<FoundTool>>,
+    /// Which item of a map the call is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -249,4 +255,29 @@ pub struct EffectRetried {
     /// Whether it is only looked up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verify: bool,
+}
+
+/// No runner has taken a call yet. Said once for a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerWaiting {
+    pub node_id: NodeId,
+    pub call_id: String,
+    pub tool_name: String,
+    /// How long it waits before it counts as failed.
+    pub wait_for_runner_ms: u64,
+}
+
+/// How far a call is that has not returned, as its tool says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolProgress {
+    pub node_id: NodeId,
+    pub call_id: String,
+    pub tool_name: String,
+    pub progress: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }

@@ -12,6 +12,7 @@ mod data;
 mod envelope;
 mod fork;
 mod interrupt;
+mod map;
 mod model_call;
 mod node;
 mod orchestration;
@@ -22,7 +23,7 @@ mod versioned;
 pub use agent::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoned,
     AgentReasoningDelta, AgentToolCalled, AgentToolReturned, EffectRetried, EffectUnknown, InvocationFacts,
-    InvocationOutcome, PromptComposed, ToolFacts, ToolsMissing, Verbosity,
+    InvocationOutcome, PromptComposed, RunnerWaiting, ToolFacts, ToolProgress, ToolsMissing, Verbosity,
 };
 pub use bound::{CapBreached, CapKind, LoopbackLimit};
 pub use budget::{BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, BudgetThresholdCrossed, HeldRetry};
@@ -35,6 +36,10 @@ pub use fork::{ForkApproved, ForkChanges, RestsOn};
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
     InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome, Words,
+};
+pub use map::{
+    MapItemCompleted, MapItemCompletedFacts, MapItemFailed, MapItemRetried, MapItemRetriedFacts, MapItemStarted,
+    MapItemStartedFacts, MapStarted, MapStartedFacts, MapStopping,
 };
 pub use model_call::{
     EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelRetried, ModelRetriedFacts,
@@ -136,6 +141,14 @@ pub enum PublicPayload<'a> {
     ForkApproved(&'a ForkApproved),
     ModelRetried(&'a ModelRetried),
     ToolsMissing(&'a ToolsMissing),
+    MapStarted(&'a MapStarted),
+    MapItemStarted(&'a MapItemStarted),
+    MapItemCompleted(&'a MapItemCompleted),
+    MapItemFailed(&'a MapItemFailed),
+    MapItemRetried(&'a MapItemRetried),
+    MapStopping(&'a MapStopping),
+    RunnerWaiting(&'a RunnerWaiting),
+    ToolProgress(&'a ToolProgress),
     Other(&'a Value),
 }
 
@@ -291,6 +304,14 @@ events! {
     ForkApproved => "baton.fork.approved";
     ModelRetried => "baton.model.retried", private ModelRetriedFacts;
     ToolsMissing => "baton.tools.missing";
+    MapStarted => "baton.map.started", private MapStartedFacts;
+    MapItemStarted => "baton.map.itemStarted", private MapItemStartedFacts;
+    MapItemCompleted => "baton.map.itemCompleted", private MapItemCompletedFacts;
+    MapItemFailed => "baton.map.itemFailed", private NodePlace;
+    MapItemRetried => "baton.map.itemRetried", private MapItemRetriedFacts;
+    MapStopping => "baton.map.stopping", private NodePlace;
+    RunnerWaiting => "baton.runner.waiting";
+    ToolProgress => "baton.tool.progress";
 }
 
 impl Event {
@@ -311,6 +332,9 @@ impl Event {
             Self::ApprovalAsked(e) => e.private.untrusted,
             Self::ClarificationRequested(e) => e.private.untrusted,
             Self::ClarificationResolved(e) => e.private.untrusted,
+            Self::MapItemFailed(e) => e.private.untrusted,
+            Self::MapItemRetried(e) => e.private.place.untrusted,
+            Self::MapStopping(e) => e.private.untrusted,
             Self::LogAppended(e) => {
                 return e.fields.get(CONTENT_TRUST).and_then(Value::as_str).and_then(Trust::read);
             }
@@ -366,7 +390,15 @@ impl Event {
             Self::AgentDecided(e) => Some(&e.private.node_id),
             Self::EffectUnknown(e) => Some(&e.node_id),
             Self::ToolsMissing(e) => Some(&e.node_id),
+            Self::MapStarted(e) => Some(&e.node_id),
+            Self::MapItemStarted(e) => Some(&e.node_id),
+            Self::MapItemCompleted(e) => Some(&e.node_id),
+            Self::MapItemFailed(e) => Some(&e.node_id),
+            Self::MapItemRetried(e) => Some(&e.node_id),
+            Self::MapStopping(e) => Some(&e.node_id),
             Self::EffectRetried(e) => Some(&e.node_id),
+            Self::RunnerWaiting(e) => Some(&e.node_id),
+            Self::ToolProgress(e) => Some(&e.node_id),
             Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
             Self::LogAppended(e) => Some(&e.node_id),
             Self::EnvelopeRetryExhausted(e) => Some(&e.node_id),

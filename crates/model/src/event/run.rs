@@ -23,7 +23,7 @@ pub struct RunStarted {
     pub metadata: Map<String, Value>,
     /// The host the run was asked for from, where its cause is an event over there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub causation_host_id: Option<String>,
+    pub causation_host_id: Option<Box<str>>,
     #[serde(skip)]
     pub private: RunSettings,
 }

@@ -11,7 +11,7 @@ mod script;
 mod step;
 
 pub use provider::ScriptedProvider;
-pub use script::{Script, ScriptProblem};
+pub use script::{Script, ScriptProblem, ScriptRule};
 pub use step::Step;
 
 #[cfg(test)]

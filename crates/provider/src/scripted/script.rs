@@ -52,7 +52,7 @@ const LONGEST_DELAY_MS: u64 = 60_000;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
     otherwise: Option<Reply>,
 }
 
@@ -61,9 +61,10 @@ pub struct Script {
 #[error("the script is not usable: {0}")]
 pub struct ScriptProblem(String);
 
+/// One rule of a script, for whoever decides by itself which one counts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+pub struct ScriptRule {
     #[serde(default)]
     when: When,
     reply: Reply,
@@ -122,10 +123,30 @@ impl Script {
 
     /// What a request comes to, and after how long; nothing if no rule is about it.
     pub(super) fn step(&self, request: &ModelRequest) -> Option<(Step, Duration)> {
-        let input = ScriptInput::of(request);
-        let rule = self.rules.iter().find(|rule| rule.when.holds(&input)).map(|rule| &rule.reply);
-        let reply = rule.or(self.otherwise.as_ref())?;
-        Some((reply.step(&input), Duration::from_millis(reply.delay_ms)))
+        let rule = self.rules.iter().find(|rule| rule.holds(request)).map(|rule| &rule.reply);
+        Some(rule.or(self.otherwise.as_ref())?.outcome(request))
+    }
+}
+
+impl ScriptRule {
+    /// What is wrong with its reply, if anything.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.reply.check()
+    }
+
+    /// Whether it is about this request.
+    pub fn holds(&self, request: &ModelRequest) -> bool {
+        self.when.holds(&ScriptInput::of(request))
+    }
+
+    /// What the request comes to, and after how long.
+    pub fn outcome(&self, request: &ModelRequest) -> (Step, Duration) {
+        self.reply.outcome(request)
+    }
+
+    /// The tools that its reply calls.
+    pub fn called_tools(&self) -> impl Iterator<Item = &str> {
+        self.reply.tools.iter().map(|call| call.name.as_str())
     }
 }
 
@@ -149,6 +170,10 @@ impl Reply {
             return Err("has a `delayMs` of more than a minute");
         }
         Ok(())
+    }
+
+    fn outcome(&self, request: &ModelRequest) -> (Step, Duration) {
+        (self.step(&ScriptInput::of(request)), Duration::from_millis(self.delay_ms))
     }
 
     fn step(&self, input: &ScriptInput<'_>) -> Step {

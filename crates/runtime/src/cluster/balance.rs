@@ -136,7 +136,7 @@ impl Balance {
                 return Ok(false);
             }
             head.gone = true;
-            live.runs.remove_if(&run, |_, current| Arc::ptr_eq(current, &handle));
+            live.drop_run(&run, &handle);
             moved.extend(head.row.wake_at.map(|at| (run.clone(), at)));
             self.timers.clear(&run);
         }
@@ -152,7 +152,7 @@ impl Balance {
         self.trees.forget(root);
         live.outbox.flush(self.store.as_ref(), live.generation);
         let hand_over = vec![Write::HandOver { root: root.clone(), to }];
-        self.store.submit(Commit::alone(live.generation, hand_over)).await?;
+        self.store.submit(Commit::new(live.generation, hand_over)).await?;
         Ok(true)
     }
 

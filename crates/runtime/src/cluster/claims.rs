@@ -87,6 +87,7 @@ impl Claims {
                 return Err(Error::unavailable("Another host is busy with this. Try again."));
             }
             tokio::select! {
+                biased;
                 () = rung => {}
                 () = self.clock.until(now.plus_millis(self.options.sharing.poll_ms).min(deadline)) => {}
                 () = self.tasks.stop.cancelled() => return Err(Error::unavailable("The host is shutting down.")),

@@ -14,6 +14,7 @@ use crate::cluster::membership::Membership;
 use crate::cluster::state::ClusterState;
 use crate::journal::storage::Storage;
 use crate::services::notifications::Notifications;
+use crate::services::runners::news::RunnerNews;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::webhooks::register::WebhookRegistry;
 use crate::tasks::Tasks;
@@ -29,6 +30,7 @@ pub(crate) struct Peers {
     pub(crate) cluster: Arc<ClusterState>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) options: Arc<Options>,
+    pub(crate) runner_news: Arc<RunnerNews>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) balance: Arc<Balance>,
     pub(crate) membership: Arc<Membership>,
@@ -42,6 +44,7 @@ impl Peers {
     pub(crate) async fn keep_news(self: &Arc<Self>, mut news: broadcast::Receiver<ClusterEvent>) {
         loop {
             let heard = tokio::select! {
+                biased;
                 heard = news.recv() => heard,
                 () = self.tasks.stop.cancelled() => return,
             };
@@ -71,6 +74,8 @@ impl Peers {
             }
             ClusterEvent::Annotated { run, id } => self.notifications.annotated(run, id),
             ClusterEvent::Webhooks => self.cluster.webhooks.notify_one(),
+            ClusterEvent::Runners => self.runner_news.runners(),
+            ClusterEvent::RunnerStep { key, owner } => self.runner_news.step(key, owner),
             ClusterEvent::Missed => self.look_around(),
         }
     }
@@ -79,6 +84,7 @@ impl Peers {
     pub(crate) async fn keep_looking(&self) {
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(self.options.sharing.poll_ms)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -93,16 +99,19 @@ impl Peers {
         self.cluster.forwarded_commands.notify_one();
         self.cluster.orphans.notify_one();
         self.cluster.webhooks.notify_one();
+        self.runner_news.look_at_all();
         self.cluster.waiters.ring_all();
     }
 
     pub(crate) async fn keep_webhooks(&self) {
         loop {
             tokio::select! {
+                biased;
                 () = self.cluster.webhooks.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
             let reloaded = tokio::select! {
+                biased;
                 reloaded = self.subscriptions.reload_webhooks() => reloaded,
                 () = self.tasks.stop.cancelled() => return,
             };
@@ -110,6 +119,7 @@ impl Peers {
                 tracing::debug!(%error, "webhook subscriptions could not be read");
             }
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(WEBHOOKS_PAUSE_MS)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -136,6 +146,7 @@ impl Peers {
             };
             let watched = self.watch.work("looking after other hosts");
             tokio::select! {
+                biased;
                 () = look => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -150,6 +161,7 @@ impl Peers {
     pub(crate) async fn keep_claims(&self) {
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.versioned.sweep_claims() => {}
                 () = self.tasks.stop.cancelled() => return,
             }

@@ -127,7 +127,7 @@ impl Forwarding {
         if let Some(kept) = kept {
             // Not in the commit of the effect, which was another host's: until this is durable the message has the answer.
             let reply = (kept.write)(status, at);
-            self.store.submit(Commit::alone(self.storage.live()?.generation, vec![reply])).await?;
+            self.store.submit(Commit::new(self.storage.live()?.generation, vec![reply])).await?;
         }
         Ok((status, at))
     }
@@ -162,6 +162,7 @@ impl Forwarding {
             }
             let next = now.plus_millis(self.options.sharing.poll_ms).min(deadline);
             tokio::select! {
+                biased;
                 () = rung => {}
                 () = self.clock.until(next) => {}
                 () = self.tasks.stop.cancelled() => return Err(unanswered()),

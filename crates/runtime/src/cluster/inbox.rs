@@ -40,6 +40,7 @@ impl Inbox {
     pub(crate) async fn keep_inbox(self: &Arc<Self>) {
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.cluster.forwarded_commands.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -70,6 +71,7 @@ impl Inbox {
                     }
                 };
                 let answered = tokio::select! {
+                    biased;
                     answered = carry_out => answered,
                     // Durable or not, somebody else sees to it.
                     () = room.tasks.stop.cancelled() => return,
@@ -127,6 +129,6 @@ impl Inbox {
 
     async fn answer(&self, id: &str, body: String) -> Result<(), Error> {
         let answer = Write::AnswerForwarded { id: id.to_owned(), body };
-        Ok(self.store.submit(Commit::alone(self.storage.live()?.generation, vec![answer])).await?)
+        Ok(self.store.submit(Commit::new(self.storage.live()?.generation, vec![answer])).await?)
     }
 }

@@ -30,6 +30,7 @@ impl Membership {
         while !self.tasks.stop.is_cancelled() {
             let watched = self.watch.work("renewing the lease");
             tokio::select! {
+                biased;
                 () = self.renew() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -44,6 +45,7 @@ impl Membership {
     pub(crate) async fn a_third_of_the_lease(&self) -> Option<()> {
         let third = (self.storage.shared()?.lease().as_millis() as u64 / 3).max(1);
         tokio::select! {
+            biased;
             () = self.clock.until(self.clock.now().plus_millis(third)) => Some(()),
             () = self.tasks.stop.cancelled() => None,
         }

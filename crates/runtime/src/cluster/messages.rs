@@ -1,8 +1,8 @@
 //! What hosts write to each other.
 
-use baton_engine::{Actor, Command};
+use baton_engine::{Actor, Command, Returned};
 use baton_model::event::DrainPolicy;
-use baton_model::{Digest, NodeId, RunStatus, Timestamp, code};
+use baton_model::{Digest, NodeId, RunStatus, Timestamp, ToolOutcome, code};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -30,6 +30,12 @@ pub(super) enum ForwardedBody {
     Resume {
         reason: Option<String>,
     },
+    /// What a runner says came of a call.
+    ToolReturned {
+        node: NodeId,
+        call: String,
+        outcome: ToolOutcome,
+    },
 }
 
 impl ForwardedBody {
@@ -42,6 +48,11 @@ impl ForwardedBody {
             Command::Cancel { reason, by, parent: None } => Self::Cancel { reason, by },
             Command::Pause { reason, drain } => Self::Pause { reason, drain },
             Command::Resume { reason } => Self::Resume { reason },
+            Command::ToolReturned { node, call_id, returned: Returned::Outcome { outcome, written } }
+                if written.is_empty() =>
+            {
+                Self::ToolReturned { node, call: call_id, outcome }
+            }
             _ => return None,
         })
     }
@@ -54,6 +65,10 @@ impl ForwardedBody {
             Self::Cancel { reason, by } => Command::Cancel { reason, by, parent: None },
             Self::Pause { reason, drain } => Command::Pause { reason, drain },
             Self::Resume { reason } => Command::Resume { reason },
+            Self::ToolReturned { node, call, outcome } => {
+                let returned = Returned::Outcome { outcome, written: Vec::new() };
+                Command::ToolReturned { node, call_id: call, returned }
+            }
         }
     }
 }
@@ -191,6 +206,11 @@ mod tests {
             ForwardedBody::Cancel { reason: None, by: Some("me".to_owned()) },
             ForwardedBody::Pause { reason: Some("why".to_owned()), drain: DrainPolicy::Immediate },
             ForwardedBody::Resume { reason: None },
+            ForwardedBody::ToolReturned {
+                node: NodeId::new("agent"),
+                call: "c".to_owned(),
+                outcome: ToolOutcome::ok(Value::from(1)),
+            },
         ] {
             let text = serde_json::to_string(&order).unwrap();
             let back: ForwardedBody = serde_json::from_str(&text).unwrap();

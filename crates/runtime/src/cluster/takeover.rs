@@ -19,6 +19,7 @@ impl RunRecovery {
     pub(crate) async fn keep_adopting(self: &Arc<Self>) {
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.cluster.orphans.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }

@@ -28,7 +28,10 @@ impl NotifyMap {
     }
 
     pub(super) fn ring_all(&self) {
-        self.0.iter().for_each(|bell| bell.notify_waiters());
+        let mut bells: Vec<_> = self.0.iter().map(|bell| (bell.key().clone(), Arc::clone(&bell))).collect();
+        // Who is woken first must not depend on how a map hashes.
+        bells.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        bells.iter().for_each(|(_, bell)| bell.notify_waiters());
     }
 }
 

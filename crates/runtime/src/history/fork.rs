@@ -14,7 +14,7 @@ use std::sync::Arc;
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::{Escalation, RunSettings};
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{Commit, CommitError, InterruptRow, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
+use baton_store::{Commit, CommitError, InterruptRow, LogChain, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
 
 use self::point::Point;
 use crate::history::fork::service::Forks;
@@ -37,6 +37,7 @@ impl Forks {
     ) -> Result<ForkedRun, Error> {
         let source = self.store.run(source).await?.filter(|row| row.tenant == who.tenant);
         let source = source.ok_or_else(Error::run_not_found)?;
+        let admitted = self.tree_quotas.admit(&who.tenant).await?;
         let at = self.clock.now();
         let ForkRun { mode, from_seq: asked, .. } = request;
         let run = self.ids.run();
@@ -72,6 +73,8 @@ impl Forks {
             ForkMode::Replay => None,
         };
         let mut row = fork_row(&run, &source, origin.clone(), at);
+        // One that shares nothing begins a chain of its own.
+        row.chain = LogChain::after(before.sum.filter(|_| from_seq > 0));
         let mut writes = Vec::new();
         match mode {
             ForkMode::Replay => {
@@ -82,9 +85,8 @@ impl Forks {
                 };
                 let first = first.iter().map(|stored| Ok(StoredRecord::encode(&run, &stored.decode(&source.id)?)));
                 let records: Vec<StoredRecord> = first.collect::<Result<_, Error>>()?;
-                row.next_seq = from_seq + records.len() as u64;
                 writes.push(Write::CreateRun(row.clone()));
-                writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
+                writes.push(begun_log(&mut row, from_seq, records));
             }
             ForkMode::Branch => {
                 let mut records = match from_seq {
@@ -93,9 +95,8 @@ impl Forks {
                 };
                 let seq = from_seq + records.len() as u64;
                 records.extend(approved.map(|event| approval::recorded(&run, seq, &origin, event)));
-                row.next_seq = from_seq + records.len() as u64;
                 writes.push(Write::CreateRun(row.clone()));
-                writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
+                writes.push(begun_log(&mut row, from_seq, records));
                 writes.extend(fork_versioned_stores(&source, &row, origin.versions));
             }
         }
@@ -115,12 +116,15 @@ impl Forks {
         if let Some(name) = claimed {
             self.claims.still_holds(&name)?;
         }
-        match self.store.submit(Commit::alone(live.generation, writes)).await {
+        match self.store.submit(Commit::new(live.generation, writes)).await {
             Err(CommitError::LogGone { run: gone }) => {
                 let now = self.store.run(&gone).await?.and_then(|row| row.pruned);
                 return Err(Error::run_pruned(now.map_or(at, |pruned| pruned.at)));
             }
             submitted => submitted?,
+        }
+        if let Some(admitted) = admitted {
+            admitted.durable();
         }
         self.tasks.spawn_step(self, |room| async move { room.set_going(&run).await });
         Ok(forked)
@@ -184,7 +188,7 @@ impl Forks {
         self.stepper.update_row(head, self.clock.now());
         crate::run::summary::summarise(&mut head.row, &head.state, &[], head.account.as_deref(), 0);
         writes.push(Write::Append { row: head.row.clone(), expected, records: Vec::new() });
-        live.outbox.push(writes);
+        live.outbox.push(Some(&head.row.tenant), writes, head.chains(None));
     }
 
     /// The first record of a branch from the very beginning: the source's start with the overlay laid over it.
@@ -247,6 +251,13 @@ impl Forks {
     }
 }
 
+/// The first records of a fork, and its row behind them.
+fn begun_log(row: &mut RunRow, from_seq: u64, mut records: Vec<StoredRecord>) -> Write {
+    row.next_seq = from_seq + records.len() as u64;
+    row.seal(&mut records);
+    Write::Append { row: row.clone(), expected: from_seq, records }
+}
+
 fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunRow {
     let branch = origin.mode == ForkMode::Branch;
     let own = |scope: &str| if branch { run.to_string() } else { scope.to_owned() };
@@ -268,6 +279,7 @@ fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunR
         origin: Some(origin),
         pruned: None,
         summary: None,
+        chain: LogChain::default(),
         ..source.clone()
     }
 }

@@ -6,11 +6,12 @@ use std::io;
 use std::sync::Arc;
 
 use baton_engine::{Features, RunState, evolve};
-use baton_model::{
-    Digest, Event, ForkMode, Origin, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, Timestamp, code,
-};
+use baton_model::{Digest, Event, ForkMode, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, Timestamp, code};
 use baton_store::{RunRow, Store, StoredRecord};
 
+use crate::history::checkpoints::queue::CheckpointQueue;
+use crate::history::checkpoints::used::UsedCheckpoint;
+use crate::history::segments::{BranchPoint, BranchPoints, LogSegment, WantedLog};
 use crate::journal::storage::Storage;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{QuarantinedTrees, may_be_loaded};
@@ -20,65 +21,45 @@ use crate::steps::{StepPool, Stepping, WorkKind};
 use crate::{Error, ErrorKind};
 
 const PAGE: usize = 2000;
+/// What a page of records that is folded may weigh: a log of large events must not be in memory at once.
+pub(crate) const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How many records are folded under one note where a long log is folded for a run that has none of its own yet.
 const NOTED: usize = 16;
 /// Steps are short.
 const REST_PAGE: usize = 100;
 
-/// One run's part of a log: its records from `from` to `until`.
-struct LogSegment {
-    run: RunId,
-    origin: Option<Origin>,
-    from: u64,
-    until: u64,
+/// Where folding may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FoldFrom {
+    /// At the first record: for whoever proves something of the log.
+    Beginning,
+    /// Wherever the same state comes out, sooner.
+    Checkpoint,
+}
+
+/// A run as its durable log tells it.
+pub(crate) struct Loaded {
+    pub(crate) state: RunState,
+    pub(crate) row: RunRow,
+    /// Where its newest checkpoint is, or will be soon.
+    pub(crate) checkpointed: u64,
 }
 
 /// A log, folded.
 struct Folded {
     state: RunState,
     row: RunRow,
-    /// The last sequence at which a step began while no child was under way.
-    alone: u64,
-}
-
-/// Where a log passes into a branch: the state folded up to `at` is made the beginning of `run`.
-#[derive(Clone, Debug)]
-pub(crate) struct BranchPoint {
-    at: u64,
-    run: RunId,
-    origin: Origin,
-    /// Which segment it belongs to.
-    segment: usize,
-}
-
-/// The crossings that are still ahead, nearest first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct BranchPoints(VecDeque<BranchPoint>);
-
-impl BranchPoints {
-    /// Makes the state the branches' own that begin at this sequence.
-    pub(crate) fn cross(&mut self, mut state: RunState, seq: u64) -> RunState {
-        while let Some(branch_point) = self.0.pop_front_if(|branch_point| branch_point.at <= seq) {
-            state = state.branch(branch_point.run, &branch_point.origin);
-        }
-        state
-    }
-
-    /// Leaves out what lies at or before this sequence.
-    pub(crate) fn after(mut self, seq: u64) -> Self {
-        self.0.retain(|branch_point| branch_point.at > seq);
-        self
-    }
-
-    /// A replay that says where it differs has one record more than its source from there on.
-    fn shift(&mut self, segment: usize) {
-        let older = self.0.iter_mut().filter(|branch_point| branch_point.segment < segment);
-        older.for_each(|branch_point| branch_point.at += 1);
-    }
+    /// The last sequence at which a step began while no child was under way, if that was seen.
+    alone: Option<u64>,
+    /// Where its newest checkpoint is, or will be soon.
+    checkpointed: u64,
+    /// Not all of the log was gone through.
+    in_part: bool,
 }
 
 /// Reads the logs of runs, forks included, and folds them.
 pub(crate) struct RunLog {
+    pub(crate) checkpoint_queue: Arc<CheckpointQueue>,
     pub(crate) quarantined: Arc<QuarantinedTrees>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) plan_loader: Arc<PlanLoader>,
@@ -95,6 +76,7 @@ impl RunLog {
         let quarantined = Arc::new(QuarantinedTrees::default());
         let plans = Arc::new(Plans::new(Features::default(), None));
         Self {
+            checkpoint_queue: Arc::new(CheckpointQueue::off()),
             plan_loader: Arc::new(PlanLoader { plans, store: Arc::clone(&store), pool: Arc::clone(&pool) }),
             suspect_guard: Arc::new(SuspectGuard {
                 options: Arc::clone(&self.suspect_guard.options),
@@ -112,10 +94,23 @@ impl RunLog {
 
     /// Records with `seq >= from`, at most `limit`, as this run's own.
     pub(crate) async fn log(&self, row: &RunRow, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        self.log_within(row, from, limit, usize::MAX).await
+    }
+
+    /// The same, and no more than weigh `bytes` together. The first always comes, so whoever goes on behind the last
+    /// record gets to the end.
+    pub(crate) async fn log_within(
+        &self,
+        row: &RunRow,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
         if row.origin.as_ref().is_none_or(|origin| from >= origin.seq) {
-            return Ok(self.store.records(&row.id, from, limit).await?);
+            return Ok(self.store.records_within(&row.id, from, limit, bytes).await?);
         }
-        let mut found = Vec::new();
+        let mut found: Vec<StoredRecord> = Vec::new();
+        let mut left = bytes;
         for segment in self.segments(row).await? {
             let first = from.max(segment.from);
             let room = limit - found.len();
@@ -123,19 +118,32 @@ impl RunLog {
                 continue;
             }
             let length = usize::try_from(segment.until - first).unwrap_or(usize::MAX);
-            for stored in self.store.records(&segment.run, first, room.min(length)).await? {
+            let wanted = room.min(length);
+            let page = self.store.records_within(&segment.run, first, wanted, left).await?;
+            let whole = page.len() == wanted;
+            for stored in page {
+                // The first of a later segment comes even where nothing fits any more: it may have to wait.
+                match left.checked_sub(stored.weight()) {
+                    Some(rest) => left = rest,
+                    None if found.is_empty() => left = 0,
+                    None => return Ok(found),
+                }
                 found.push(if segment.run == row.id {
                     stored
                 } else {
-                    StoredRecord::encode(&row.id, &stored.decode(&segment.run)?)
+                    // Its place in the chain stays what it is in its source's.
+                    StoredRecord { sum: stored.sum, ..StoredRecord::encode(&row.id, &stored.decode(&segment.run)?) }
                 });
+            }
+            if !whole {
+                break;
             }
         }
         Ok(found)
     }
 
     /// The segments of a log, oldest first.
-    async fn segments(&self, row: &RunRow) -> Result<Vec<LogSegment>, Error> {
+    pub(crate) async fn segments(&self, row: &RunRow) -> Result<Vec<LogSegment>, Error> {
         let mut all = Vec::new();
         let mut row = row.clone();
         let mut until = u64::MAX;
@@ -164,11 +172,11 @@ impl RunLog {
     /// What the branches that a log passes into before this sequence laid over it, and where.
     pub(crate) async fn overlays(&self, row: &RunRow, until: u64) -> Result<Vec<(u64, Overlay)>, Error> {
         let (_, branch_points) = self.branch_points(row).await?;
-        let passed = branch_points.0.into_iter().filter(|branch_point| branch_point.at <= until);
-        Ok(passed.map(|branch_point| (branch_point.at, branch_point.origin.overlay)).collect())
+        let passed = branch_points.all().filter(|branch_point| branch_point.at <= until);
+        Ok(passed.map(|branch_point| (branch_point.at, branch_point.origin.overlay.clone())).collect())
     }
 
-    async fn branch_points_of(&self, segments: &[LogSegment]) -> Result<(RunId, BranchPoints), Error> {
+    pub(crate) async fn branch_points_of(&self, segments: &[LogSegment]) -> Result<(RunId, BranchPoints), Error> {
         let mut name = None;
         let mut branch_points = VecDeque::new();
         // What a fork has of its source ends where the fork begins, so younger ones bound older ones.
@@ -191,7 +199,7 @@ impl RunLog {
                 None => {}
             }
         }
-        Ok((name.cloned().ok_or_else(Error::run_not_found)?, BranchPoints(branch_points)))
+        Ok((name.cloned().ok_or_else(Error::run_not_found)?, BranchPoints::new(branch_points)))
     }
 
     /// How many records a branch inside a step has taken over of it. The step is the source's to its end.
@@ -221,13 +229,15 @@ impl RunLog {
         let run = run.clone();
         self.pool
             .on_step_threads(self, |room| async move {
-                room.fold_to_look(&run, end).await.map(|folded| folded.map(|folded| (folded.state, folded.row)))
+                room.fold_to_look(&run, end, FoldFrom::Checkpoint)
+                    .await
+                    .map(|folded| folded.map(|folded| (folded.state, folded.row)))
             })
             .await
     }
 
     /// For whoever only looks at a run: what a process died of is not folded for that.
-    async fn fold_to_look(&self, run: &RunId, end: u64) -> Result<Option<Folded>, Error> {
+    async fn fold_to_look(&self, run: &RunId, end: u64, from: FoldFrom) -> Result<Option<Folded>, Error> {
         let live = self.storage.current();
         if let Some(row) = self.store.run(run).await?
             && let Some(held) = self.quarantined.of(root_of(&row))
@@ -236,30 +246,40 @@ impl RunLog {
             return Err(Error::quarantined(&held));
         }
         let _alone = self.suspect_guard.singly(&live, run).await?;
-        self.fold_here(run, end, None).await
+        self.fold_here(run, end, None, from).await
     }
 
     /// The last step that begins at or before this sequence while no child is under way, and the children that had been
     /// by then. Whatever was remembered and written, no child that begins later has written.
     pub(crate) async fn last_alone(self: &Arc<Self>, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
-        let run = row.id.clone();
-        let folded = self.pool.on_step_threads(self, |room| async move { room.fold_to_look(&run, until).await });
-        let Some(Folded { state, alone, .. }) = folded.await? else { return Ok((0, HashSet::new())) };
         // Steps are committed as a whole, so a log that ends there ends with one.
         let inside = self.log(row, until, 1).await?.first().is_some_and(is_rest);
-        let point = if state.is_alone() && !inside { until } else { alone };
-        Ok((point, state.children_before(point).cloned().collect()))
+        for from in [FoldFrom::Checkpoint, FoldFrom::Beginning] {
+            let run = row.id.clone();
+            let folded =
+                self.pool.on_step_threads(self, |room| async move { room.fold_to_look(&run, until, from).await });
+            let Some(Folded { state, alone, in_part, .. }) = folded.await? else { break };
+            let point = match alone {
+                _ if state.is_alone() && !inside => until,
+                Some(alone) => alone,
+                // It may lie before the checkpoint.
+                None if in_part => continue,
+                None => 0,
+            };
+            return Ok((point, state.children_before(point).cloned().collect()));
+        }
+        Ok((0, HashSet::new()))
     }
 
     /// The same for whoever holds back other suspects already.
-    pub(crate) async fn fold_singly(self: &Arc<Self>, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+    pub(crate) async fn fold_singly(self: &Arc<Self>, run: &RunId) -> Result<Option<Loaded>, Error> {
         let run = run.clone();
-        let folded =
-            self.pool.on_step_threads(self, |room| async move { room.fold_here(&run, u64::MAX, None).await }).await?;
-        Ok(folded.map(|folded| (folded.state, folded.row)))
+        let fold = |room: Arc<Self>| async move { room.fold_here(&run, u64::MAX, None, FoldFrom::Checkpoint).await };
+        let folded = self.pool.on_step_threads(self, fold).await?;
+        Ok(folded.map(|Folded { state, row, checkpointed, .. }| Loaded { state, row, checkpointed }))
     }
 
-    /// The same for another run that needs it: should the process die of this, it is that run it died of.
+    /// The same from the first record on, for another run that needs it: should the process die of this, it is that run it died of.
     pub(crate) async fn fold_on_behalf(
         self: &Arc<Self>,
         whom: &RunRow,
@@ -267,28 +287,65 @@ impl RunLog {
         end: u64,
     ) -> Result<Option<(RunState, RunRow)>, Error> {
         let (whom, run) = (whom.clone(), run.clone());
-        let folded =
-            self.pool.on_step_threads(self, |room| async move { room.fold_here(&run, end, Some(&whom)).await }).await?;
+        let fold = |room: Arc<Self>| async move { room.fold_here(&run, end, Some(&whom), FoldFrom::Beginning).await };
+        let folded = self.pool.on_step_threads(self, fold).await?;
         Ok(folded.map(|folded| (folded.state, folded.row)))
     }
 
-    async fn fold_here(&self, run: &RunId, end: u64, whom: Option<&RunRow>) -> Result<Option<Folded>, Error> {
+    /// A log that does not fold behind a checkpoint is folded from its first record: that may have been the checkpoint's
+    /// fault, and only the log can be blamed.
+    async fn fold_here(
+        &self,
+        run: &RunId,
+        end: u64,
+        whom: Option<&RunRow>,
+        from: FoldFrom,
+    ) -> Result<Option<Folded>, Error> {
+        let mut used = None;
+        let folded = self.fold_from(run, end, whom, from, &mut used).await;
+        let (Err(_), Some(used)) = (&folded, used) else { return folded };
+        let folded = self.fold_from(run, end, whom, FoldFrom::Beginning, &mut None).await?;
+        self.not_usable(&used);
+        Ok(folded)
+    }
+
+    /// `used` is the checkpoint that it began at.
+    async fn fold_from(
+        &self,
+        run: &RunId,
+        end: u64,
+        whom: Option<&RunRow>,
+        from: FoldFrom,
+        used: &mut Option<UsedCheckpoint>,
+    ) -> Result<Option<Folded>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let mut what = Stepping::of(whom.unwrap_or(&row), WorkKind::Fold);
         let segments = self.segments(&row).await?;
         let (name, mut branch_points) = self.branch_points_of(&segments).await?;
         let mut state: Option<RunState> = None;
-        let mut alone = 0;
+        let (mut alone, mut began) = (None, 0);
+        if from == FoldFrom::Checkpoint {
+            let wanted = WantedLog { row: &row, segments: &segments, name: &name, points: &branch_points, end };
+            if let Some(beginning) = self.nearest_checkpoint(&wanted, what).await? {
+                branch_points.passed(beginning.crossed);
+                *used = Some(beginning.used);
+                began = beginning.state.next_seq();
+                state = Some(beginning.state);
+            }
+        }
         for (place, segment) in segments.iter().enumerate() {
-            let mut next = segment.from;
+            let mut next = segment.from.max(began);
             let end = end.min(segment.until);
             while next < end {
+                if state.is_some() && segment.run == row.id && next >= row.next_seq {
+                    break;
+                }
                 let wanted = PAGE.min(usize::try_from(end - next).unwrap_or(PAGE));
-                let page = self.store.records(&segment.run, next, wanted).await?;
+                let page = self.store.records_within(&segment.run, next, wanted, PAGE_BYTES).await?;
                 if state.is_none()
                     && let Some(first) = page.first()
                 {
-                    let digest = pinned(&first.decode(&segment.run)?.event)?;
+                    let digest = pinned(&understood(first, &segment.run)?.event)?;
                     let plan = self.plan_loader.plan(Whose::Run(what), &digest).await?;
                     state = Some(RunState::new(name.clone(), plan));
                 }
@@ -307,7 +364,8 @@ impl RunLog {
                 }
                 drop(turn);
                 next += page.len() as u64;
-                if page.len() < wanted {
+                // A page may end early because of what it weighs. The last one of a run's own part is known by its row.
+                if page.is_empty() || (page.len() < wanted && segment.run == row.id && next >= row.next_seq) {
                     break;
                 }
             }
@@ -316,7 +374,10 @@ impl RunLog {
             let seq = state.next_seq();
             branch_points.cross(state, seq)
         });
-        Ok(crossed.map(|state| Folded { state, row, alone }))
+        let Some(state) = crossed else { return Ok(None) };
+        let at_its_end = end == u64::MAX && whom.is_none();
+        let offered = if at_its_end { self.checkpoint_queue.folded(&state, &row, began) } else { None };
+        Ok(Some(Folded { state, row, alone, checkpointed: offered.unwrap_or(began), in_part: began > 0 }))
     }
 }
 
@@ -328,10 +389,15 @@ pub(crate) fn pinned(first: &Event) -> Result<Digest, Error> {
     }
 }
 
+/// The same of a state.
+pub(crate) fn pinned_by(state: &RunState) -> Option<Digest> {
+    state.started().and_then(|started| started.private.workflow.clone())
+}
+
 /// What is not the log's to say: a log may be another run's, or have come with a file.
 pub(crate) fn as_row_says(view: &mut RunSnapshot, row: &RunRow) {
     if view.owner.tenant != row.tenant {
-        view.owner = Owner { tenant: row.tenant.clone(), principal: None };
+        view.owner = Owner { tenant: row.tenant.clone(), principal: None, subject: None };
     }
     if row.origin.is_some() {
         // The source's parent is not the fork's: nobody started it and nobody waits for it.
@@ -355,12 +421,12 @@ fn fold_page(
     segment: &LogSegment,
     place: usize,
     branch_points: &mut BranchPoints,
-    alone: &mut u64,
+    alone: &mut Option<u64>,
 ) -> Result<Option<RunState>, Error> {
     for stored in page {
-        let record = stored.decode(&segment.run)?;
+        let record = understood(stored, &segment.run)?;
         if !is_rest(stored) && state.as_ref().is_some_and(RunState::is_alone) {
-            *alone = record.seq;
+            *alone = Some(record.seq);
         }
         state = match state {
             // The first record begins an empty log, whatever is ahead of it.
@@ -381,4 +447,9 @@ fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
 
 fn does_not_fold(why: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
+}
+
+/// A record that is what was written and that this build does not understand was written by another one: it is not damaged.
+fn understood(stored: &StoredRecord, run: &RunId) -> Result<Record, Error> {
+    stored.decode(run).map_err(|error| if stored.sum.is_some() { does_not_fold(error) } else { error.into() })
 }

@@ -16,8 +16,9 @@ use dashmap::DashSet;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::history::log::{BranchPoints, RunLog, pinned};
+use crate::history::log::{PAGE_BYTES, RunLog, pinned};
 use crate::history::public_form::{PublicForm, face};
+use crate::history::segments::BranchPoints;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
@@ -186,15 +187,17 @@ impl Replays {
             next.summary = crate::run::summary::encode(&RunSummary { waiting_on: None, ..told });
         }
         let mut batches = batches(&next.id, records, self.options.bytes_ahead);
-        let last = batches.pop().unwrap_or_default();
+        let mut last = batches.pop().unwrap_or_default();
         let mut place = expected;
-        for records in batches {
+        for mut records in batches {
             // Not at its end yet. Should it be broken off here, it goes on after these.
             let next_seq = place + records.len() as u64;
+            next.seal(&mut records);
             let row = RunRow { next_seq, status: RunStatus::Running, busy: true, ..next.clone() };
             self.append_replayed(&live, Write::Append { row, expected: place, records }).await?;
             place = next_seq;
         }
+        next.seal(&mut last);
         self.append_replayed(&live, Write::Append { row: next.clone(), expected: place, records: last }).await?;
         *row = next;
         Ok(true)
@@ -202,7 +205,7 @@ impl Replays {
 
     /// Nothing else is derived from a replay: one that is refused is nobody else's trouble.
     async fn append_replayed(&self, live: &Generation, append: Write) -> Result<(), Error> {
-        Ok(self.store.submit(Commit::alone(live.generation, vec![append])).await?)
+        Ok(self.store.submit(Commit::new(live.generation, vec![append])).await?)
     }
 }
 
@@ -428,7 +431,7 @@ impl ReplayCursor {
 
     async fn fetch(&mut self, room: &Replays) -> Result<(), Error> {
         let wanted = (2 * PAGE).min(usize::try_from(self.length - self.fetched).unwrap_or(PAGE));
-        let page = room.log.log(&self.source, self.fetched, wanted).await?;
+        let page = room.log.log_within(&self.source, self.fetched, wanted, PAGE_BYTES).await?;
         if page.is_empty() {
             self.length = self.fetched;
         }

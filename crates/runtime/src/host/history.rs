@@ -66,12 +66,15 @@ impl Host {
         self.rooms.log.check_kept(&row, from_seq, from_seq).await
     }
 
-    /// Compares two runs of a tenant. Where one has not ended, only what both have recorded counts.
-    pub async fn diff(&self, tenant: &TenantId, a: &RunId, b: &RunId) -> Result<RunDiff, Error> {
+    /// Compares two runs of a tenant from a sequence on. Where one has not ended, only what both have recorded counts.
+    pub async fn diff(&self, tenant: &TenantId, a: &RunId, b: &RunId, from: u64) -> Result<RunDiff, Error> {
         let (row_a, row_b) = (self.rooms.log.row_of(tenant, a).await?, self.rooms.log.row_of(tenant, b).await?);
         self.rooms
             .pool
-            .on_step_threads_while_wanted(&self.rooms, |rooms| async move { rooms.compare.diff(row_a, row_b).await })
+            .on_step_threads_while_wanted(
+                &self.rooms,
+                |rooms| async move { rooms.compare.diff(row_a, row_b, from).await },
+            )
             .await
     }
 

@@ -34,13 +34,21 @@ impl Rooms {
         tasks.keep(&self.recovery, "timers", |recovery| async move { recovery.keep_time().await });
         tasks.keep(&self.recovery, "refilling timers", |recovery| async move { recovery.keep_refilling().await });
         tasks.keep(&self.evictor, "tidying", |evictor| async move { evictor.tidy().await });
+        if self.options.checkpoint_every > 0 {
+            tasks.keep(&self.checkpoints, "checkpoints", |writer| async move { writer.keep_writing().await });
+        }
         tasks.keep(&self.delivery, "webhooks", |delivery| async move { webhooks::deliver(delivery).await });
         tasks.keep(&self.delivery, "dead letters", |delivery| async move { webhooks::keep(delivery).await });
+        tasks.keep(&self.runner_upkeep, "runners", |upkeep| async move { upkeep.keep_leases().await });
+        if self.options.retention.is_on() {
+            tasks.keep(&self.retention_pass, "retention", |pass| async move { pass.keep_pruning().await });
+        }
         if self.options.observer.is_some() {
             tasks.keep(&self.observers, "observer", |observers| async move { observers.keep_observing().await });
         }
         tasks.spawn(&self.health, |health| async move { health.measure_at_start().await });
         if self.storage.shared().is_some() {
+            tasks.keep(&self.runner_upkeep, "runners elsewhere", |upkeep| async move { upkeep.keep_up().await });
             tasks.keep(&self.inbox, "letters", |inbox| async move { inbox.keep_inbox().await });
             tasks.keep(&self.recovery, "adopting", |recovery| async move { recovery.keep_adopting().await });
             tasks.keep(&self.quarantine, "quarantines", |all| async move { all.keep_up_with_quarantines().await });
@@ -66,6 +74,7 @@ impl Rooms {
             }
         };
         tokio::select! {
+            biased;
             () = closing => {}
             () = beating => {}
         }

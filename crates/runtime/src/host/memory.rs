@@ -61,6 +61,7 @@ impl Host {
     ) -> Result<MemoryEntry, Error> {
         let ledger = scope_of(tenant, scope)?;
         check_tags(&new.tags)?;
+        self.rooms.stored_bytes.admit(tenant)?;
         let id = self.rooms.ids.run().as_str().replacen("run_", "mem_", 1);
         let entry = NewEntry { id, content: new.content, tags: new.tags, ttl_ms: new.ttl_ms };
         self.rooms
@@ -146,6 +147,7 @@ impl Host {
     pub async fn put_file(&self, tenant: &TenantId, workspace: &str, new: NewFile) -> Result<WorkspaceFile, Error> {
         let NewFile { path, content, content_type, if_match } = new;
         check_path(&path)?;
+        self.rooms.stored_bytes.admit(tenant)?;
         let file = FileWrite { path, content, content_type, if_match };
         self.rooms
             .versioned

@@ -10,6 +10,7 @@ mod open;
 mod operations;
 mod reads;
 pub(crate) mod rooms;
+mod runners;
 mod runs;
 mod webhooks;
 mod workflows;

@@ -35,6 +35,7 @@ impl Host {
         rooms.join_cluster();
         rooms.webhooks.replace_all(rooms.store.webhooks().await?);
         rooms.agents.keep_versions().await?;
+        rooms.runner_upkeep.load().await?;
         rooms.quarantine.read_quarantines().await?;
         let host = Self { rooms };
         for definition in hooks.map(|hooks| hooks.workflows()).unwrap_or_default() {

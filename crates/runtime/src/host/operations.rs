@@ -6,7 +6,8 @@ use baton_store::Quarantine;
 use crate::health::HostStatus;
 use crate::health::StorageUsage;
 use crate::run::tree::root_of;
-use crate::{Error, ErrorKind, Host, PrunedTree};
+use crate::services::retention_pass::{DueTree, RetentionReport};
+use crate::{Error, ErrorKind, Host, PrunedTree, RetentionPolicy};
 
 impl Host {
     pub fn condition(&self) -> HostStatus {
@@ -79,5 +80,44 @@ impl Host {
                 rooms.claims.alone(&name, rooms.retention.prune(&tenant, &run, log)).await
             })
             .await
+    }
+
+    /// The same for many of them, and what came of each. Far cheaper than one by one.
+    pub async fn prune_many(
+        &self,
+        tenant: &TenantId,
+        runs: Vec<RunId>,
+        log: bool,
+    ) -> Result<Vec<(RunId, Result<PrunedTree, Error>)>, Error> {
+        let tenant = tenant.clone();
+        self.rooms
+            .tasks
+            .see_through(&self.rooms, |rooms| async move {
+                let name = format!("prune:{tenant}");
+                rooms.claims.alone(&name, rooms.retention.prune_many(&tenant, &runs, log)).await
+            })
+            .await
+    }
+
+    /// Prunes what the operator's rules do not keep of a tenant, as the host does by itself now and then.
+    pub async fn apply_retention(&self, tenant: &TenantId) -> Result<RetentionReport, Error> {
+        let tenant = tenant.clone();
+        self.rooms
+            .tasks
+            .see_through(&self.rooms, |rooms| async move {
+                let name = format!("prune:{tenant}");
+                rooms.claims.alone(&name, rooms.retention_pass.prune_due(&tenant)).await
+            })
+            .await
+    }
+
+    /// What [`Self::apply_retention`] would prune now, newest first, up to a bound; and whether there is more.
+    pub async fn retention_due(&self, tenant: &TenantId, limit: usize) -> Result<(Vec<DueTree>, bool), Error> {
+        self.rooms.retention_pass.would_prune(tenant, limit).await
+    }
+
+    /// The rules by which the host prunes by itself.
+    pub fn retention_policy(&self) -> &RetentionPolicy {
+        &self.rooms.options.retention
     }
 }

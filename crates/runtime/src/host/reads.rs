@@ -4,7 +4,7 @@ use baton_engine::snapshot;
 use baton_model::{
     Annotation, Digest, ForkedFrom, Principal, Record, Retention, RunId, RunSnapshot, Scope, TenantId, WorkflowId, code,
 };
-use baton_store::{AnnotationRow, Page, ReadView, RunFilter, RunRow, VersionedStoreId};
+use baton_store::{AnnotationRow, Page, ReadView, RunFilter, RunPlace, RunRow, VersionedStoreId};
 
 use crate::history::log::as_row_says;
 use crate::quarantine::trees::shown;
@@ -14,6 +14,9 @@ use crate::services::annotations::NewAnnotation;
 use crate::services::notifications::Activity;
 use crate::services::workflows::shared::SHARED;
 use crate::{Annotated, Error, ErrorKind, EventLine, EventPage, Host, Idempotent, LogPage};
+
+/// What a page of a log weighs where a reader does not say: enough for a thousand small events, and little to hold.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 impl Host {
     /// A run as this caller may see it. The signed link to its open question is a credential: whoever has it can
@@ -53,21 +56,21 @@ impl Host {
         Ok(view)
     }
 
-    pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
         Ok(self.rooms.store.runs(filter).await?)
     }
 
-    /// Records from sequence `from` on, at most `limit`, with what never leaves the process: for whoever makes something
-    /// of them that may.
+    /// Records from sequence `from` on, at most `limit` and no more than a page may weigh, with what never leaves the
+    /// process: for whoever makes something of them that may. Only an empty page is behind the end.
     pub async fn log(&self, tenant: &TenantId, run: &RunId, from: u64, limit: usize) -> Result<LogPage, Error> {
         let row = self.rooms.store.run(run).await?.filter(|row| row.tenant == *tenant);
         let row = row.ok_or_else(Error::run_not_found)?;
-        let stored = self.rooms.log.log(&row, from, limit).await?;
+        let stored = self.rooms.log.log_within(&row, from, limit, PAGE_BYTES).await?;
         let records = stored.iter().map(|stored| Ok(stored.decode(run)?)).collect::<Result<Vec<Record>, Error>>()?;
         Ok(LogPage { origin: row.origin, records })
     }
 
-    /// Events after sequence `after` (`None` = from the start), at most `limit`.
+    /// Events after sequence `after` (`None` = from the start), at most `limit`, and no more than a page may weigh.
     pub async fn events(
         &self,
         tenant: &TenantId,
@@ -75,13 +78,29 @@ impl Host {
         after: Option<u64>,
         limit: usize,
     ) -> Result<EventPage, Error> {
+        self.events_within(tenant, run, after, limit, PAGE_BYTES).await
+    }
+
+    /// The same for a reader that says what it can hold. The first event always comes, so whoever goes on after the last
+    /// one gets to the end: [`EventPage::reaches_end`] says when.
+    pub async fn events_within(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        after: Option<u64>,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<EventPage, Error> {
         let row = self.rooms.store.run(run).await?.filter(|row| row.tenant == *tenant);
         let row = row.ok_or_else(Error::run_not_found)?;
         if let Some(pruned) = row.pruned.filter(|pruned| pruned.log) {
             return Err(Error::run_pruned(pruned.at));
         }
         let from = after.map_or(0, |after| after.saturating_add(1));
-        let records = if from < row.next_seq { self.rooms.log.log(&row, from, limit).await? } else { Vec::new() };
+        let records = match from < row.next_seq {
+            true => self.rooms.log.log_within(&row, from, limit, bytes).await?,
+            false => Vec::new(),
+        };
         let events = records
             .into_iter()
             .map(|record| EventLine { seq: record.seq, kind: record.kind.into(), body: record.body })

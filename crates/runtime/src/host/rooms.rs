@@ -20,6 +20,8 @@ use crate::cluster::membership::Membership;
 use crate::cluster::ownership::Ownership;
 use crate::cluster::state::ClusterState;
 use crate::health::{HealthState, HostHealth};
+use crate::history::checkpoints::queue::CheckpointQueue;
+use crate::history::checkpoints::writer::CheckpointWriter;
 use crate::history::compare::RunDiffs;
 use crate::history::fork::service::Forks;
 use crate::history::log::RunLog;
@@ -59,12 +61,24 @@ use crate::services::connections::{ConnectionLog, LastRequests};
 use crate::services::conversations::Conversations;
 use crate::services::dispatch::EffectDispatch;
 use crate::services::models::service::ModelCalls;
+use crate::services::models::turns::ModelTurns;
 use crate::services::models::{Calls, Models};
 use crate::services::notifications::Notifications;
 use crate::services::observers::{ObserverFeed, Observing};
 use crate::services::retention::Retention;
+use crate::services::retention_pass::RetentionPass;
+use crate::services::runners::board::Board;
+use crate::services::runners::calls::RunnerCalls;
+use crate::services::runners::channel::RunnerChannel;
+use crate::services::runners::dispatcher::Dispatcher;
+use crate::services::runners::news::RunnerNews;
+use crate::services::runners::registry::RunnerRegistry;
+use crate::services::runners::tokens::RunnerTokens;
+use crate::services::runners::upkeep::RunnerUpkeep;
+use crate::services::stored_bytes::StoredBytes;
 use crate::services::timers::Timers;
 use crate::services::tools::service::ToolCalls;
+use crate::services::tree_quotas::TreeQuotas;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::webhooks::Webhooks;
 use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
@@ -92,6 +106,7 @@ pub(crate) struct Rooms {
     pub(crate) options: Arc<Options>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) stored_bytes: Arc<StoredBytes>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) health_state: Arc<HealthState>,
@@ -125,15 +140,21 @@ pub(crate) struct Rooms {
     pub(crate) subscriptions: Arc<WebhookRegistry>,
     pub(crate) delivery: Arc<WebhookDelivery>,
     pub(crate) evictor: Arc<Evictor>,
+    pub(crate) checkpoints: Arc<CheckpointWriter>,
     pub(crate) outage: Arc<Outage>,
     pub(crate) canary_watch: Arc<CanaryWatch>,
     pub(crate) watchdog: Arc<WatchdogTask>,
     pub(crate) health: Arc<HostHealth>,
     pub(crate) annotations: Arc<Annotations>,
     pub(crate) retention: Arc<Retention>,
+    pub(crate) retention_pass: Arc<RetentionPass>,
     pub(crate) reads: Arc<RunReads>,
     pub(crate) interrupts: Arc<Interrupts>,
     pub(crate) compare: Arc<RunDiffs>,
+    pub(crate) registry: Arc<RunnerRegistry>,
+    pub(crate) runner_tokens: Arc<RunnerTokens>,
+    pub(crate) runner_channel: Arc<RunnerChannel>,
+    pub(crate) runner_upkeep: Arc<RunnerUpkeep>,
     /// Kept alive for the ports that lead to it.
     _dispatch: Arc<EffectDispatch>,
 }
@@ -145,6 +166,7 @@ impl Rooms {
         let places = options.step_threads.as_ref().map_or(INLINE_PLACES, crate::StepThreads::places);
         let turns = Turns::new(places, places.div_ceil(2), options.step_notes.clone());
         let models = options.all_models();
+        let model_turns = ModelTurns::new(&models, options.work_limits.model_calls);
         let hooks = options.test_hooks.clone();
         let features = Features { conformance: hooks.is_some(), live_agents: true, ..Features::default() };
 
@@ -161,6 +183,7 @@ impl Rooms {
         let health_state = Arc::new(HealthState::new(clock.now()));
         let agent_registry = Arc::new(ArcSwap::from_pointee(options.agent_registry.clone()));
         let eviction_queue = Arc::new(EvictionQueue::default());
+        let checkpoint_queue = Arc::new(CheckpointQueue::new(options.checkpoint_every));
         let calls = Arc::new(Calls::default());
         let remote_actions = Arc::new(RemoteActions::default());
         let in_flight = Arc::new(AllInFlight::default());
@@ -174,11 +197,33 @@ impl Rooms {
         let registering = Arc::new(tokio::sync::Mutex::new(()));
         let replaying = Arc::new(DashSet::new());
         let canary = Arc::new(Canary::default());
+        let runner_board = Arc::new(Board::default());
+        let runner_news = Arc::new(RunnerNews::default());
+        let answering_steps = Arc::new(LoadLocks::default());
 
         let tasks = Arc::new(Tasks::new(Arc::clone(&clock), Arc::clone(&watch), options.step_threads.clone()));
         let pool = Arc::new(StepPool::new(Arc::clone(&tasks), turns.clone(), Arc::clone(&watch), &options));
         let storage = Arc::new(Storage::new(Arc::clone(&store), clock.now()));
+        let dispatcher = room!(Dispatcher { runner_board, clock, store, storage, tasks }, given: Default::default());
+        let registry = room!(RunnerRegistry { runner_board, clock, options, store, dispatcher, storage }, changing: LoadLocks::default());
+        let runner_tokens = room!(RunnerTokens { clock, ids, store, storage }, known: Default::default());
+        let runner_upkeep = room!(RunnerUpkeep {
+            runner_board,
+            runner_news,
+            clock,
+            store,
+            dispatcher,
+            registry,
+            runner_tokens,
+            storage,
+            tasks
+        });
         let trees = Arc::new(TreeSizes::new(Arc::clone(&store), Arc::clone(&options)));
+        let written = Arc::clone(&storage.written);
+        let stored_bytes =
+            room!(StoredBytes { clock, options, store, tasks, written }, known: parking_lot::Mutex::default());
+        let tree_quotas =
+            room!(TreeQuotas { clock, options, store, stored_bytes }, tenants: parking_lot::Mutex::default());
         let claims = room!(Claims { clock, cluster, ids, options, store, storage, tasks });
         let membership = room!(Membership { clock, cluster, store, timers, watch, storage, tasks });
         let versioned =
@@ -190,14 +235,16 @@ impl Rooms {
             room!(Workflows { clock, plans, registering, agent_registry, store, claims, pool, storage, tasks });
         let conversations = room!(Conversations { clock, store, storage, tasks, versioned });
         let connections = room!(ConnectionLog { clock, last_requests, secrets });
-        let evictor = room!(Evictor { clock, eviction_queue, storage, tasks, trees });
+        let evictor = room!(Evictor { checkpoint_queue, clock, eviction_queue, storage, tasks, trees });
         let canary_watch = room!(CanaryWatch { canary, options, store, pool, tasks });
         let watchdog = room!(WatchdogTask { options, turns, watch, quarantine, storage, tasks });
         let health = room!(HostHealth { store, health_state });
         let annotations = room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage });
         let retention = room!(Retention { clock, loading, starting, store, storage, versioned });
+        let retention_pass = room!(RetentionPass { clock, options, store, claims, retention, tasks });
         let ownership = room!(Ownership { clock, cluster, store, timers, webhooks, quarantine, storage, tasks }, waker: Port::default());
-        let log = room!(RunLog { quarantined, store, plan_loader, pool, storage, suspect_guard });
+        let log = room!(RunLog { checkpoint_queue, quarantined, store, plan_loader, pool, storage, suspect_guard });
+        let checkpoints = room!(CheckpointWriter { checkpoint_queue, store, log, pool, storage, tasks });
         let budgets =
             room!(BudgetAccounts { clock, in_flight, store, log, pool, quarantine, tasks }, runs: Port::default());
         let observers = room!(ObserverFeed { observing, store, log, storage, tasks });
@@ -229,7 +276,7 @@ impl Rooms {
         });
         let interrupts = room!(Interrupts { clock, options, store, log });
         let compare = room!(RunDiffs { log, pool, versioned });
-        let stepper = room!(RunStepper { calls, clock, eviction_queue, remote_actions, options, quarantined, timers, health_state, webhooks, budgets, loader, observers, pool, quarantine, storage, tools, trees, suspect_guard, versioned }, effect_sink: Port::default());
+        let stepper = room!(RunStepper { checkpoint_queue, calls, clock, eviction_queue, remote_actions, options, quarantined, timers, health_state, webhooks, budgets, loader, observers, pool, quarantine, storage, tools, trees, suspect_guard, versioned }, effect_sink: Port::default());
         let children = room!(Children {
             clock,
             eviction_queue,
@@ -263,6 +310,7 @@ impl Rooms {
             versioned
         });
         let commands = room!(RunCommands { clock, store, pool, quarantine, router, stepper, storage, tasks });
+        let runner_calls = room!(RunnerCalls { runner_board, clock, options, store, commands, dispatcher, tasks });
         let model_calls = room!(ModelCalls {
             calls,
             clock,
@@ -275,8 +323,9 @@ impl Rooms {
             loader,
             storage,
             tasks,
-            tools
-        });
+            tools,
+            runner_calls
+        }, turns: model_turns);
         let remotes = room!(RemoteChildren {
             clock,
             remote_actions,
@@ -310,6 +359,7 @@ impl Rooms {
             router,
             stepper,
             storage,
+            tree_quotas,
             tasks,
             trees,
             versioned
@@ -339,6 +389,20 @@ impl Rooms {
             commands,
             loader,
             ownership,
+            storage,
+            tasks
+        });
+        let runner_channel = room!(RunnerChannel {
+            runner_board,
+            answering_steps,
+            clock,
+            options,
+            secrets,
+            store,
+            commands,
+            dispatcher,
+            forwarding,
+            registry,
             storage,
             tasks
         });
@@ -373,6 +437,7 @@ impl Rooms {
             replays,
             stepper,
             storage,
+            tree_quotas,
             tasks
         });
         let recovery = room!(RunRecovery {
@@ -425,6 +490,7 @@ impl Rooms {
             cluster,
             notifications,
             options,
+            runner_news,
             watch,
             balance,
             membership,
@@ -458,6 +524,7 @@ impl Rooms {
             options,
             clock,
             ids,
+            stored_bytes,
             notifications,
             webhooks,
             health_state,
@@ -491,15 +558,21 @@ impl Rooms {
             subscriptions,
             delivery,
             evictor,
+            checkpoints,
             outage,
             canary_watch,
             watchdog,
             health,
             annotations,
             retention,
+            retention_pass,
             reads,
             interrupts,
             compare,
+            registry,
+            runner_tokens,
+            runner_channel,
+            runner_upkeep,
             _dispatch: dispatch,
         })
     }

@@ -111,6 +111,12 @@ impl Host {
         self.rooms.agent_registry.load_full()
     }
 
+    /// Replaces all agents. Runs that are pinned to a version keep it.
+    pub async fn replace_agents(&self, agents: AgentRegistry) -> Result<(), Error> {
+        self.rooms.agent_registry.store(Arc::new(agents));
+        self.rooms.agents.keep_versions().await
+    }
+
     /// One of them. Another tenant's is as unknown as one that does not exist.
     pub fn agent(&self, tenant: &TenantId, id: &str) -> Option<Arc<AgentCard>> {
         self.rooms.agent_registry.load().get(tenant, id).cloned()
@@ -118,12 +124,12 @@ impl Host {
 
     /// What an agent may call where each of `grants` narrows its manifest.
     pub fn tool_surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
-        self.rooms.agents.surface(tenant, card, grants)
+        self.rooms.agents.surface(tenant.into(), card, grants)
     }
 
     /// What its manifest names, the grants leave, and nothing here answers to.
     pub fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
-        self.rooms.agents.missing_tools(tenant, card, grants)
+        self.rooms.agents.missing_tools(tenant.into(), card, grants)
     }
 
     /// Which model an agent of this class gets.

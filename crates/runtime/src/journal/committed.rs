@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use baton_store::{CommitError, Committed, Observer, VersionedStoreCommitted};
+use baton_store::{CommitError, Committed, LostPart, Observer, VersionedStoreCommitted};
 
 use crate::journal::failed_commit::Outage;
 use crate::journal::storage::Storage;
@@ -40,6 +40,12 @@ impl Observer for CommitWatch {
             self.webhooks.committed(&committed.run, committed.next_seq);
         }
         self.eviction_queue.visit(runs.iter().map(|committed| committed.run.clone()));
+    }
+
+    fn lost(&self, parts: &[LostPart]) {
+        if let Some(outage) = self.outage.upgrade() {
+            outage.lost_parts(parts);
+        }
     }
 
     fn failed(&self, generation: u64, error: &CommitError) {

@@ -1,17 +1,14 @@
-//! Whether a generation has ended, and because of what.
+//! Whether a generation has ended.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use baton_model::RunId;
-use baton_store::CommitError;
-
-use crate::Error;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 #[derive(Default)]
 pub(crate) struct Ending {
     dead: AtomicBool,
-    by: OnceLock<CommitError>,
+    bell: Notify,
 }
 
 impl Ending {
@@ -19,15 +16,15 @@ impl Ending {
         self.dead.load(Ordering::Acquire)
     }
 
-    /// A commit failed: nothing that was derived since the last one will become durable.
-    pub(crate) fn end(&self, error: &CommitError) {
-        let _ = self.by.set(error.clone());
+    /// The disk failed: nothing that was derived since the last commit will become durable, and whoever waits for that is
+    /// woken.
+    pub(crate) fn end(&self) {
         self.dead.store(true, Ordering::Release);
+        self.bell.notify_waiters();
     }
 
-    /// Why this run will not become durable, if the generation ended because of what it wrote.
-    pub(crate) fn refused(&self, run: &RunId) -> Option<Error> {
-        let error = self.by.get()?;
-        matches!(error, CommitError::Refused { run: Some(named), .. } if named == run).then(|| error.clone().into())
+    /// Ends with the generation, if that is after this was first polled or enabled.
+    pub(crate) fn ends(&self) -> Notified<'_> {
+        self.bell.notified()
     }
 }

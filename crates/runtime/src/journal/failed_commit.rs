@@ -1,9 +1,17 @@
-//! A commit failed: everything that was derived since the last one is worthless. The generation ends, the store is asked
+//! What happens after writes are lost.
+//!
+//! The disk failed: everything that was derived since the last commit is worthless. The generation ends, the store is asked
 //! until it takes writes again, and the next generation begins from what is durable.
+//!
+//! Some writes were refused while others were taken: only the trees that they belong to, or that build on them, are loaded
+//! again. The tree whose write it was is tried a few times, further and further apart, and then left alone.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use baton_store::{CommitError, Store};
+use baton_model::RunId;
+use baton_store::{CommitError, LostPart, Store};
 use parking_lot::Mutex;
 
 use crate::canary::CanaryWatch;
@@ -11,6 +19,7 @@ use crate::clock::Clock;
 use crate::cluster::membership::Membership;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
+use crate::quarantine::refused::LostWrite;
 use crate::quarantine::service::Quarantines;
 use crate::recovery::RunRecovery;
 use crate::services::children::tree_sizes::TreeSizes;
@@ -74,7 +83,60 @@ impl Outage {
         Readiness { ready: reason.is_none(), reason, detail }
     }
 
-    /// A commit failed: the live runs of that generation are worthless.
+    /// Parts of commits were lost. Told by the writer, whose thread waits for nothing.
+    pub(crate) fn lost_parts(self: &Arc<Self>, parts: &[LostPart]) {
+        let live = self.storage.current();
+        let mut trees: BTreeMap<RunId, Option<LostWrite>> = BTreeMap::new();
+        for part in parts {
+            for root in part.chains.iter().filter_map(|chain| chain.root()) {
+                // The charges of what was lost go with it, before anybody loads the tree again.
+                live.budgets.forget(root);
+                self.trees.forget(root);
+                let blamed = trees.entry(root.clone()).or_default();
+                if blamed.is_none() && part.error.blames() {
+                    let run = part.run.clone().unwrap_or_else(|| root.clone());
+                    *blamed = Some(LostWrite { run, reason: part.error.to_string() });
+                }
+            }
+        }
+        for (run, root) in live.break_lost() {
+            self.webhooks.forget_queued(&run);
+            if let Entry::Vacant(tree) = trees.entry(root) {
+                live.budgets.forget(tree.key());
+                self.trees.forget(tree.key());
+                tree.insert(None);
+            }
+        }
+        if !trees.is_empty() {
+            metrics::counter!("baton_trees_reloaded_total").increment(trees.len() as u64);
+        }
+        for (root, blamed) in trees {
+            self.tasks.spawn(self, |outage| async move { outage.load_again(root, blamed).await });
+        }
+    }
+
+    /// Lets a tree go on from what is durable. One that is to blame for what it lost waits a little longer each time, and
+    /// is left alone in the end.
+    async fn load_again(&self, root: RunId, blamed: Option<LostWrite>) {
+        let pause = match blamed {
+            None => SHORTEST_PAUSE_MS,
+            Some(lost) => {
+                tracing::warn!(%root, run = %lost.run, reason = %lost.reason, "writes of a tree were refused");
+                match self.quarantine.refused(&root, &lost).await {
+                    Some(pause) => pause,
+                    None => return,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
+            () = self.tasks.stop.cancelled() => return,
+        }
+        self.recovery.wake_tree(&root).await;
+    }
+
+    /// The disk failed: the live runs of that generation are worthless.
     pub(crate) fn lost(self: &Arc<Self>, generation: u64, error: &CommitError) {
         let live = self.storage.current();
         if live.generation != generation || live.is_dead() {
@@ -82,10 +144,7 @@ impl Outage {
         }
         *self.state.trouble.lock() = Some(error.clone());
         // First of all: whoever waits for these runs is woken, whatever comes of the rest.
-        live.kill(error);
-        if let CommitError::Refused { run: Some(run), reason } = error {
-            self.quarantine.note_refused(run, reason);
-        }
+        live.kill();
         tracing::error!(reason = %error, generation, "a commit failed; reloading from what is durable");
         self.tasks.spawn(self, |outage| async move {
             outage.tasks.until_done("starting over", || outage.start_over(&live)).await;
@@ -99,6 +158,7 @@ impl Outage {
         let mut pause = self.pause_after(ended);
         while self.storage.current().generation == ended.generation {
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -131,7 +191,6 @@ impl Outage {
         }
         self.webhooks.started_over();
         self.quarantine.keep_quarantines(&live);
-        self.quarantine.judge_refused(ended).await;
         self.recovery.recover().await;
     }
 

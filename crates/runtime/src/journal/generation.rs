@@ -1,17 +1,18 @@
-//! One generation of live runs. When a commit fails it ends with everything in it, and what is needed is loaded again
-//! from what is durable.
+//! One generation of live runs. When the disk fails it ends with everything in it, and what is needed is loaded again from
+//! what is durable. When only some writes are lost, only the trees end that they belong to: their chains break.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{CommitError, VersionedStoreId};
+use baton_store::{CommitError, VersionedStoreId, WriteChain};
 use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
 
-use crate::Error;
 use crate::journal::ending::Ending;
 use crate::journal::outbox::Outbox;
+use crate::journal::written::WrittenBytes;
 use crate::run::live::RunHandle;
 use crate::services::budgets::open_accounts::Budgets;
 use crate::services::versioned::{OpenStores, VersionedStore};
@@ -21,6 +22,10 @@ pub(crate) struct Generation {
     pub(crate) generation: u64,
     pub(crate) began: Timestamp,
     pub(crate) runs: DashMap<RunId, Arc<RunHandle>>,
+    /// The chains of trees that have a run in memory.
+    chains: DashMap<RunId, Weak<WriteChain>>,
+    /// How many chains there may be before those whose trees are gone are swept out.
+    sweep_at: AtomicUsize,
     pub(crate) outbox: Outbox,
     pub(crate) ledgers: OpenStores,
     /// What trees of runs may still spend.
@@ -33,12 +38,14 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    pub(crate) fn new(generation: u64, shared: bool, began: Timestamp) -> Self {
+    pub(crate) fn new(generation: u64, shared: bool, began: Timestamp, written: Arc<WrittenBytes>) -> Self {
         Self {
             generation,
             began,
             runs: DashMap::new(),
-            outbox: Outbox::default(),
+            chains: DashMap::new(),
+            sweep_at: AtomicUsize::new(FEW_CHAINS),
+            outbox: Outbox::new(written),
             ledgers: OpenStores::new(shared),
             claimed: DashSet::new(),
             budgets: Budgets::default(),
@@ -62,18 +69,65 @@ impl Generation {
         self.ending.is_dead()
     }
 
-    /// A commit of this generation failed: nobody may rely on these live runs any more.
-    pub(crate) fn kill(&self, error: &CommitError) {
-        self.ending.end(error);
-        for handle in &self.runs {
-            handle.progress.ring();
-        }
-        self.ledgers.kill();
+    /// The run, if it is in memory and nothing that it was derived from is lost.
+    pub(crate) fn run(&self, run: &RunId) -> Option<Arc<RunHandle>> {
+        self.runs.get(run).map(|handle| Arc::clone(&handle)).filter(|handle| !handle.is_lost())
     }
 
-    /// Why this run will not become durable, if this generation ended because of what it wrote.
-    pub(crate) fn refused(&self, run: &RunId) -> Option<Error> {
-        self.ending.refused(run)
+    /// Whoever asks for the run next gets another handle.
+    pub(crate) fn drop_run(&self, run: &RunId, handle: &Arc<RunHandle>) {
+        self.runs.remove_if(run, |_, current| Arc::ptr_eq(current, handle));
+    }
+
+    /// What the writes of a tree are links of, from its first run in memory to its last.
+    pub(crate) fn chain(&self, root: &RunId) -> Arc<WriteChain> {
+        if self.chains.len() > self.sweep_at.load(Ordering::Relaxed) {
+            self.chains.retain(|_, chain| chain.strong_count() > 0);
+            self.sweep_at.store((2 * self.chains.len()).max(FEW_CHAINS), Ordering::Relaxed);
+        }
+        let mut entry = self.chains.entry(root.clone()).or_default();
+        if let Some(chain) = entry.upgrade().filter(|chain| !chain.is_broken()) {
+            return chain;
+        }
+        let chain = Arc::new(WriteChain::of_tree(root.clone()));
+        *entry = Arc::downgrade(&chain);
+        drop(entry);
+        if self.is_dead() {
+            // Whoever killed it may not have seen this one.
+            chain.break_off(&CommitError::Stale);
+        }
+        chain
+    }
+
+    /// Some chains are broken, and so are those of trees that hold a versioned store of a broken one. Says which runs are
+    /// lost, and their trees. Called when it is known what was written.
+    pub(crate) fn break_lost(&self) -> Vec<(RunId, RunId)> {
+        let mut lost = BTreeMap::new();
+        loop {
+            let before = lost.len();
+            // Giving one up breaks the chain of its tree, and the others of that tree are lost with it.
+            let more = self.runs.iter().filter(|handle| handle.is_lost());
+            // In the order of their names: who is woken first must not depend on how a map hashes.
+            let more: BTreeMap<_, _> = more.map(|handle| (handle.key().clone(), Arc::clone(&handle))).collect();
+            for (run, handle) in more {
+                handle.give_up();
+                handle.chain.tell();
+                lost.insert(run, handle.root.clone());
+            }
+            if lost.len() == before {
+                return lost.into_iter().collect();
+            }
+        }
+    }
+
+    /// The disk failed: nobody may rely on these live runs any more.
+    pub(crate) fn kill(&self) {
+        self.ending.end();
+        let mut chains: Vec<_> = self.chains.iter().filter_map(|chain| chain.upgrade()).collect();
+        // In the order of their names: who is woken first must not depend on how a map hashes.
+        chains.sort_unstable_by(|a, b| a.root().cmp(&b.root()));
+        chains.iter().for_each(|chain| chain.break_off(&CommitError::Stale));
+        self.ledgers.kill();
     }
 
     pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
@@ -82,6 +136,9 @@ impl Generation {
         }
     }
 }
+
+/// Sweeping fewer chains is not worth it.
+const FEW_CHAINS: usize = 1024;
 
 /// How many versioned stores stay in memory after a caller wrote to them.
 pub(crate) const KEPT_STORES: usize = 256;

@@ -7,3 +7,4 @@ pub(crate) mod failed_commit;
 pub(crate) mod generation;
 pub(crate) mod outbox;
 pub(crate) mod storage;
+pub(crate) mod written;

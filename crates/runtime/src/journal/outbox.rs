@@ -1,24 +1,52 @@
 //! Writes on their way to the journal, in causal order. Pushing happens under a run's lock; flushing hands everything
 //! pushed so far to the writer, so work that runs ahead shares its fsync. Whoever flushes, the order is the order of
-//! pushing.
+//! pushing, within each tenant.
 
-use baton_store::{Commit, Store, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use baton_model::TenantId;
+use baton_store::{Chains, Commit, QueueGauge, QueuedBytes, Store, Write};
+use dashmap::DashMap;
 use parking_lot::Mutex;
+
+use crate::journal::written::WrittenBytes;
 
 /// How many bytes share a commit at most, unless a single push has more: enough that a sync is shared widely, and little
 /// enough that nobody waits long behind it.
-pub(crate) const SHARED_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const SHARED_BYTES: usize = 4 * 1024 * 1024;
+/// How much all tenants together may have waiting for the disk before their runs wait for it: seconds of a fast disk's
+/// work. It lies in memory.
+pub(crate) const MOST_WAITING: usize = 256 * 1024 * 1024;
+/// How much of that one tenant may have: whoever writes more than the disk takes waits for its own.
+pub(crate) const MOST_OF_TENANT: usize = 64 * 1024 * 1024;
+/// Sweeping fewer tenants is not worth it.
+const FEW_TENANTS: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Outbox {
     pending: Mutex<Pending>,
+    /// How much waits to be written: pushed, or queued at the writer.
+    all: Arc<QueueGauge>,
+    tenants: DashMap<TenantId, Arc<QueueGauge>>,
+    sweep_at: AtomicUsize,
+    /// What each tenant has written since this process began.
+    written: Arc<WrittenBytes>,
 }
 
 #[derive(Default)]
 struct Pending {
-    /// What was pushed at once, and how many bytes it has.
-    parts: Vec<(Vec<Write>, usize)>,
+    parts: Vec<Pushed>,
     waiting: Waiting,
+}
+
+/// What was pushed at once.
+struct Pushed {
+    tenant: Option<TenantId>,
+    writes: Vec<Write>,
+    chains: Chains,
+    bytes: usize,
+    queued: Vec<QueuedBytes>,
 }
 
 /// How much has been pushed and not flushed.
@@ -28,36 +56,99 @@ pub(crate) struct Waiting {
     pub(crate) bytes: usize,
 }
 
+/// A commit in the making.
+#[derive(Default)]
+struct Together {
+    tenant: Option<TenantId>,
+    parts: Vec<(Vec<Write>, Chains)>,
+    bytes: usize,
+    queued: Vec<QueuedBytes>,
+}
+
 impl Outbox {
-    /// Adds writes that must become durable together. Returns how much is waiting, and how many bytes were added.
-    pub(crate) fn push(&self, writes: Vec<Write>) -> (Waiting, usize) {
+    pub(crate) fn new(written: Arc<WrittenBytes>) -> Self {
+        Self { written, ..Self::default() }
+    }
+
+    /// Adds writes of a tenant that must become durable together, and says what they belong to. Returns how much is
+    /// waiting, and how many bytes were added.
+    pub(crate) fn push(&self, tenant: Option<&TenantId>, writes: Vec<Write>, chains: Chains) -> (Waiting, usize) {
         let bytes = writes.iter().map(Write::bytes).sum();
+        let of_tenant = tenant.map(|tenant| self.of(tenant).add(bytes));
+        if let Some(tenant) = tenant {
+            self.written.add(tenant, bytes);
+        }
+        let queued = of_tenant.into_iter().chain([self.all.add(bytes)]).collect();
         let mut pending = self.pending.lock();
         pending.waiting.writes += writes.len();
         pending.waiting.bytes += bytes;
         if !writes.is_empty() {
-            pending.parts.push((writes, bytes));
+            pending.parts.push(Pushed { tenant: tenant.cloned(), writes, chains, bytes, queued });
         }
         (pending.waiting, bytes)
     }
 
-    /// Queues everything pushed so far, in as few commits as it fits into. What was pushed at once stays together.
+    /// Queues everything pushed so far, in as few commits as it fits into: one for each tenant, or several where that is
+    /// too much. What was pushed at once stays together; what belongs to no tenant keeps its place among all others.
     pub(crate) fn flush(&self, store: &dyn Store, generation: u64) {
         // The lock is held while submitting: two flushes must not overtake each other.
         let mut pending = self.pending.lock();
         let Pending { parts, .. } = std::mem::take(&mut *pending);
-        let (mut together, mut bytes) = (Vec::new(), 0_usize);
-        for (part, more) in parts {
-            if !together.is_empty() && bytes + more > SHARED_BYTES {
-                drop(store.submit(Commit::of_parts(generation, std::mem::take(&mut together))));
-                bytes = 0;
+        let submit = |together: Together| {
+            let commit = Commit::of_parts(generation, together.parts).weighing(together.queued);
+            drop(store.submit(match together.tenant {
+                Some(tenant) => commit.of_tenant(tenant),
+                None => commit,
+            }));
+        };
+        let mut open: Vec<Together> = Vec::new();
+        for pushed in parts {
+            let place = match &pushed.tenant {
+                None => {
+                    open.drain(..).for_each(submit);
+                    None
+                }
+                tenant => open.iter().position(|together| together.tenant == *tenant),
+            };
+            let place = place.unwrap_or_else(|| {
+                open.push(Together { tenant: pushed.tenant.clone(), ..Together::default() });
+                open.len() - 1
+            });
+            let together = &mut open[place];
+            if !together.parts.is_empty() && together.bytes + pushed.bytes > SHARED_BYTES {
+                let next = Together { tenant: pushed.tenant.clone(), ..Together::default() };
+                submit(std::mem::replace(together, next));
             }
-            bytes += more;
-            together.push(part);
+            together.bytes += pushed.bytes;
+            together.queued.extend(pushed.queued);
+            together.parts.push((pushed.writes, pushed.chains));
+            if pushed.tenant.is_none() {
+                open.drain(..).for_each(submit);
+            }
         }
-        if !together.is_empty() {
-            drop(store.submit(Commit::of_parts(generation, together)));
+        open.into_iter().for_each(submit);
+    }
+
+    /// Whether a tenant may write more right now.
+    pub(crate) fn has_room(&self, tenant: &TenantId) -> bool {
+        self.all.bytes() < MOST_WAITING && self.of(tenant).bytes() < MOST_OF_TENANT
+    }
+
+    /// Waits until a tenant may write more.
+    pub(crate) async fn room(&self, tenant: &TenantId) {
+        self.of(tenant).below(MOST_OF_TENANT).await;
+        self.all.below(MOST_WAITING).await;
+    }
+
+    fn of(&self, tenant: &TenantId) -> Arc<QueueGauge> {
+        if let Some(gauge) = self.tenants.get(tenant) {
+            return Arc::clone(&gauge);
         }
+        if self.tenants.len() > self.sweep_at.load(Ordering::Relaxed).max(FEW_TENANTS) {
+            self.tenants.retain(|_, gauge| Arc::strong_count(gauge) > 1);
+            self.sweep_at.store(2 * self.tenants.len(), Ordering::Relaxed);
+        }
+        Arc::clone(&self.tenants.entry(tenant.clone()).or_default())
     }
 }
 
@@ -74,17 +165,45 @@ mod tests {
 
     #[test]
     fn no_commit_has_more_than_it_must() {
-        let (store, outbox) = (MemoryStore::new(), Outbox::default());
+        let (store, outbox, tenant) = (MemoryStore::new(), Outbox::default(), TenantId::new("a"));
         store.hold();
         outbox.flush(&store, 1);
         assert_eq!(store.waiting(), 0, "nothing is no commit");
         for bytes in [SHARED_BYTES / 2, SHARED_BYTES / 2, 1, 1, SHARED_BYTES + 1, 1] {
-            outbox.push(blob(bytes));
+            outbox.push(Some(&tenant), blob(bytes), Chains::default());
         }
-        assert_eq!(outbox.push(Vec::new()), (Waiting { writes: 6, bytes: 2 * SHARED_BYTES + 4 }, 0));
+        let waiting = Waiting { writes: 6, bytes: 2 * SHARED_BYTES + 4 };
+        assert_eq!(outbox.push(Some(&tenant), Vec::new(), Chains::default()), (waiting, 0));
         outbox.flush(&store, 1);
         assert_eq!(store.waiting(), 4, "two halves, two small ones, a large one by itself, and the rest");
         outbox.flush(&store, 1);
         assert_eq!(store.waiting(), 4);
+    }
+
+    #[test]
+    fn tenants_have_commits_of_their_own_and_nobodys_keeps_its_place() {
+        let (store, outbox) = (MemoryStore::new(), Outbox::default());
+        let (a, b) = (TenantId::new("a"), TenantId::new("b"));
+        store.hold();
+        for tenant in [Some(&a), Some(&b), Some(&a), None, Some(&b), Some(&b), None] {
+            outbox.push(tenant, blob(1), Chains::default());
+        }
+        outbox.flush(&store, 1);
+        assert_eq!(store.waiting(), 5, "one of a, one of b, nobody's, one of b, nobody's");
+    }
+
+    #[tokio::test]
+    async fn whoever_has_too_much_waiting_waits_and_others_do_not() {
+        let (store, outbox) = (MemoryStore::new(), Outbox::default());
+        let (much, little) = (TenantId::new("much"), TenantId::new("little"));
+        store.hold();
+        outbox.push(Some(&much), blob(MOST_OF_TENANT), Chains::default());
+        assert!(!outbox.has_room(&much) && outbox.has_room(&little));
+        outbox.room(&little).await;
+        outbox.flush(&store, 1);
+        assert!(!outbox.has_room(&much), "it is with the writer, and not on disk");
+        store.release();
+        outbox.room(&much).await;
+        assert!(outbox.has_room(&much));
     }
 }

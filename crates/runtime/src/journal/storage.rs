@@ -9,6 +9,7 @@ use baton_store::{RunFilter, RunRow, Shared, Store};
 
 use crate::Error;
 use crate::journal::generation::Generation;
+use crate::journal::written::WrittenBytes;
 
 /// How many runs of a tree are read at a time.
 const PAGE: usize = 500;
@@ -17,12 +18,14 @@ const PAGE: usize = 500;
 pub(crate) struct Storage {
     store: Arc<dyn Store>,
     live: ArcSwap<Generation>,
+    pub(crate) written: Arc<WrittenBytes>,
 }
 
 impl Storage {
     pub(crate) fn new(store: Arc<dyn Store>, began: Timestamp) -> Self {
-        let first = Generation::new(store.generation(), store.shared().is_some(), began);
-        Self { store, live: ArcSwap::from_pointee(first) }
+        let written = Arc::<WrittenBytes>::default();
+        let first = Generation::new(store.generation(), store.shared().is_some(), began, Arc::clone(&written));
+        Self { store, live: ArcSwap::from_pointee(first), written }
     }
 
     /// The current generation, unless the disk is in trouble.
@@ -44,7 +47,8 @@ impl Storage {
 
     /// The next generation begins.
     pub(crate) fn begin(&self, generation: u64, at: Timestamp) {
-        self.live.store(Arc::new(Generation::new(generation, self.shared().is_some(), at)));
+        let next = Generation::new(generation, self.shared().is_some(), at, Arc::clone(&self.written));
+        self.live.store(Arc::new(next));
     }
 
     /// What only a store has that several hosts share.

@@ -1,7 +1,5 @@
 //! Ending a tree in quarantine without stepping it: its log is closed by hand.
 
-use std::sync::Arc;
-
 use baton_engine::Command;
 use baton_model::event::RunCancelled;
 use baton_model::{Event, Part, Record, RunId, RunStatus};
@@ -33,7 +31,7 @@ impl Quarantines {
         failed: &Error,
     ) -> Result<bool, Error> {
         let Command::Cancel { reason, by, parent } = command else { return Ok(false) };
-        if failed.kind != ErrorKind::Internal {
+        if failed.kind != ErrorKind::Internal && !failed.is_damage() {
             return Ok(false);
         }
         let Some(row) = self.store.run(run).await?.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
@@ -72,17 +70,22 @@ impl Quarantines {
     async fn let_go_of_tree(&self, live: &Generation, root: &RunId) -> Result<(), Error> {
         live.outbox.flush(self.store.as_ref(), live.generation);
         for run in self.abandon(live, root) {
-            let Some(handle) = live.runs.get(&run).map(|handle| Arc::clone(&handle)) else { continue };
+            let Some(handle) = live.run(&run) else { continue };
             // What a step that does not end would still write must not come after the end.
             let queued = handle.head_now().ok_or_else(Error::stepping)?.queued;
             handle.durable(&live.ending, queued).await?;
-            live.runs.remove_if(&run, |_, current| Arc::ptr_eq(current, &handle));
+            live.drop_run(&run, &handle);
         }
         Ok(())
     }
 
     async fn end_by_hand(&self, live: &Generation, row: RunRow, cancelled: RunCancelled) -> Result<(), Error> {
-        let last = self.store.records(&row.id, row.next_seq.saturating_sub(1), 1).await?.pop();
+        let last = match self.store.records(&row.id, row.next_seq.saturating_sub(1), 1).await {
+            Ok(mut last) => last.pop(),
+            // It can be ended all the same.
+            Err(error) if error.is_damage() => None,
+            Err(error) => return Err(error.into()),
+        };
         let at = self.clock.now().max(row.updated_at);
         let record = Record {
             seq: row.next_seq,
@@ -93,7 +96,7 @@ impl Quarantines {
             part: Some(Part { outside: true, first: true }),
         };
         let expected = row.next_seq;
-        let row = RunRow {
+        let mut row = RunRow {
             status: RunStatus::Cancelled,
             updated_at: at,
             next_seq: expected + 1,
@@ -112,14 +115,15 @@ impl Quarantines {
             .collect();
         let records = vec![record];
         self.webhooks.enqueue(&row, &records, at, &mut writes);
-        let stored = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
+        let mut stored: Vec<_> = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
+        row.seal(&mut stored);
         let top = row.root.is_none().then(|| row.id.clone());
         writes.push(Write::Append { row, expected, records: stored });
         if let Some(root) = &top {
             writes.push(Write::EndQuarantine { root: root.clone() });
         }
         // Alone: should it come too late after all, nobody else is the worse for it.
-        self.store.submit(Commit::alone(live.generation, writes)).await?;
+        self.store.submit(Commit::new(live.generation, writes)).await?;
         if let Some(root) = top {
             self.quarantine_ended(&root);
         }

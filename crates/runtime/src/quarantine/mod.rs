@@ -4,7 +4,7 @@
 //! ```text
 //!  a step panics, a log does not fold     twice ──┐
 //!  the process died while stepping it     twice ──┼──► quarantine (durable) ──► release: goes on where it was
-//!  a commit is refused for its data       twice ──┤                        └──► cancel: ends on its log
+//!  a commit is refused for its data    3 times ──┤                        └──► cancel: ends on its log
 //!  a step does not end                    once  ──┘
 //! ```
 //!
@@ -12,6 +12,7 @@
 
 pub(crate) mod by_hand;
 pub(crate) mod pardon;
+pub(crate) mod refused;
 pub(crate) mod service;
 pub(crate) mod suspect_guard;
 pub(crate) mod suspects;

@@ -11,7 +11,7 @@ use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::ports::{Port, WakeTrees};
-use crate::quarantine::trees::{Cause, DETAIL_BYTES, MOST_STRIKES, QuarantineEntry, QuarantinedTrees, STRIKES};
+use crate::quarantine::trees::{Cause, DETAIL_BYTES, QuarantineEntry, QuarantinedTrees, STRIKES};
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::tree::root_of;
 use crate::services::timers::Timers;
@@ -62,49 +62,6 @@ impl Quarantines {
         }
     }
 
-    /// A commit failed because of what this run wrote. The generation ends; see [`Quarantines::judge_refused`].
-    pub(crate) fn note_refused(&self, run: &RunId, reason: &str) {
-        let mut refused = self.quarantined.refused.lock();
-        if refused.len() >= MOST_STRIKES && !refused.contains_key(run) {
-            refused.pop_first();
-        }
-        let (count, last) = refused.entry(run.clone()).or_default();
-        *count += 1;
-        reason.clone_into(last);
-    }
-
-    /// Leaves alone whose data was refused again after everything had been loaded from what is durable.
-    pub(crate) async fn judge_refused(self: &Arc<Self>, ended: &Generation) {
-        let refused: Vec<(RunId, String)> = {
-            let refused = self.quarantined.refused.lock();
-            let again = refused.iter().filter(|(_, (count, _))| *count >= STRIKES);
-            again.map(|(run, (_, reason))| (run.clone(), reason.clone())).collect()
-        };
-        for (run, reason) in refused {
-            let in_memory = ended.runs.get(&run).map(|handle| handle.root.clone());
-            let judged = async {
-                let root = match in_memory {
-                    Some(root) => Some(root),
-                    None => self.store.run(&run).await?.map(|row| root_of(&row).clone()),
-                };
-                // A run that never became durable under a tree that did: the tree would only make it again.
-                let Some(root) = root else { return Ok(()) };
-                match self.store.run(&run).await? {
-                    Some(row) => self.quarantine(&row, Cause::CommitRefused, &reason),
-                    None if let Some(row) = self.store.run(&root).await? => {
-                        self.quarantine(&row, Cause::CommitRefused, &format!("{run}: {reason}"));
-                    }
-                    None => {}
-                }
-                Ok::<(), Error>(())
-            };
-            match judged.await {
-                Ok(()) => drop(self.quarantined.refused.lock().remove(&run)),
-                Err(error) => tracing::warn!(%run, %error, "a run whose data was refused could not be looked at"),
-            }
-        }
-    }
-
     /// Leaves a tree alone from now on. Binding at once in this process, and durable shortly.
     pub(crate) fn quarantine(self: &Arc<Self>, row: &RunRow, cause: Cause, detail: &str) {
         let quarantine = Quarantine {
@@ -151,7 +108,8 @@ impl Quarantines {
     /// if it does. Says which runs they are.
     pub(crate) fn abandon(&self, live: &Generation, root: &RunId) -> Vec<RunId> {
         let of_tree = live.runs.iter().filter(|handle| handle.root == *root);
-        let of_tree: Vec<_> = of_tree.map(|handle| (handle.key().clone(), Arc::clone(&handle))).collect();
+        let mut of_tree: Vec<_> = of_tree.map(|handle| (handle.key().clone(), Arc::clone(&handle))).collect();
+        of_tree.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (run, handle) in &of_tree {
             handle.abandon();
             if let Some(mut head) = handle.head_now() {
@@ -218,6 +176,7 @@ impl Quarantines {
                 tracing::debug!(%error, "could not look whether trees may go on");
             }
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(RELEASES_MS)) => {}
                 () = self.tasks.stop.cancelled() => {}
             }

@@ -29,7 +29,7 @@ impl SuspectGuard {
         if !self.quarantined.suspects.any() {
             return Ok(None);
         }
-        let in_memory = live.runs.get(run).map(|handle| handle.root.clone());
+        let in_memory = live.run(run).map(|handle| handle.root.clone());
         let root = match in_memory {
             Some(root) => root,
             None => match self.store.run(run).await? {
@@ -90,6 +90,7 @@ impl SuspectGuard {
         self.tasks.spawn(self, |room| async move {
             live.outbox.flush(room.store.as_ref(), live.generation);
             let durable = tokio::select! {
+                biased;
                 durable = handle.durable(&live.ending, queued) => durable,
                 // A session that ends in good order is no death: nothing more is held against the tree.
                 () = room.tasks.stop.cancelled() => return,

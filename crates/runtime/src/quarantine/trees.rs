@@ -18,8 +18,8 @@ pub(crate) struct QuarantinedTrees {
     /// Nearly always none, which every step may then find out without a lock.
     count: AtomicUsize,
     strikes: Mutex<BTreeMap<RunId, u32>>,
-    /// Runs whose data the store refused, how often, and what it said last.
-    pub(crate) refused: Mutex<BTreeMap<RunId, (u32, String)>>,
+    /// Trees whose writes the store refused, and how often.
+    pub(crate) refused: Mutex<BTreeMap<RunId, u32>>,
     pub(crate) suspects: Suspects,
 }
 
@@ -58,17 +58,18 @@ impl QuarantinedTrees {
 
     pub(crate) fn held_for(&self, cause: Cause) -> Vec<RunId> {
         let held = self.trees.iter().filter(|held| held.quarantine.cause == cause.as_str());
-        held.map(|held| held.key().clone()).collect()
+        in_order(held.map(|held| held.key().clone()), Clone::clone)
     }
 
     pub(crate) fn not_durable(&self) -> Vec<Quarantine> {
-        self.trees.iter().filter(|held| !held.durable).map(|held| held.quarantine.as_ref().clone()).collect()
+        let held = self.trees.iter().filter(|held| !held.durable);
+        in_order(held.map(|held| held.quarantine.as_ref().clone()), |held| held.root.clone())
     }
 
     /// Those that the store knew of, and that are not among these.
     pub(crate) fn durable_but(&self, found: &BTreeSet<RunId>) -> Vec<RunId> {
         let gone = self.trees.iter().filter(|held| held.durable && !found.contains(held.key()));
-        gone.map(|held| held.key().clone()).collect()
+        in_order(gone.map(|held| held.key().clone()), Clone::clone)
     }
 
     /// Counts one more failure of a tree.
@@ -100,6 +101,8 @@ pub(crate) enum Cause {
     DoesNotFold,
     CommitRefused,
     Stuck,
+    /// What is stored of it is not what was written.
+    StorageDamaged,
 }
 
 impl Cause {
@@ -111,6 +114,7 @@ impl Cause {
             Self::DoesNotFold => "does_not_fold",
             Self::CommitRefused => "commit_refused",
             Self::Stuck => "stuck",
+            Self::StorageDamaged => "storage_damaged",
         }
     }
 }
@@ -142,3 +146,10 @@ pub(crate) const DETAIL_BYTES: usize = 1000;
 /// How often a tree may fail before it is left alone: once may have been the host's fault, and is tried again from what
 /// is durable.
 pub(crate) const STRIKES: u32 = 2;
+
+/// In the order of the trees' names, whatever the order of the map.
+fn in_order<T>(found: impl Iterator<Item = T>, name: impl Fn(&T) -> RunId) -> Vec<T> {
+    let mut found: Vec<T> = found.collect();
+    found.sort_by_cached_key(name);
+    found
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_model::Timestamp;
-use baton_store::Write;
+use baton_store::{Chains, Write};
 
 use crate::clock::RETRY_MS;
 use crate::recovery::RunRecovery;
@@ -30,6 +30,7 @@ impl RunRecovery {
             }
             let next = self.timers.earliest().map_or(prune_at, |at| at.min(prune_at));
             tokio::select! {
+                biased;
                 () = self.clock.until(next) => {}
                 () = self.timers.changed() => {}
                 () = self.tasks.stop.cancelled() => {}
@@ -43,11 +44,13 @@ impl RunRecovery {
         let mut pause = REFILL_MS;
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
-                () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
+                biased;
+                () = self.clock.until_housekeeping(self.clock.now().plus_millis(pause)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
             let _watched = self.watch.work("reading timers");
             let more = tokio::select! {
+                biased;
                 more = self.refill_timers() => more,
                 () = self.tasks.stop.cancelled() => return,
             };
@@ -58,7 +61,7 @@ impl RunRecovery {
     /// Forgets replies nobody may ask for any more.
     fn prune_replies(&self, now: Timestamp) {
         if let Ok(live) = self.storage.live() {
-            live.outbox.push(vec![Write::PruneReplies { before: now }]);
+            live.outbox.push(None, vec![Write::PruneReplies { before: now }], Chains::default());
             live.outbox.flush(self.store.as_ref(), live.generation);
         }
     }

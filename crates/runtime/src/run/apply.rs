@@ -91,13 +91,13 @@ impl RunStepper {
 
     /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may
     /// find them on disk, and must be able to tell.
-    pub(crate) fn note_intents(&self, generation: u64, head: &LiveRun, batch: &mut Batch) {
+    pub(crate) fn note_intents(&self, head: &LiveRun, batch: &mut Batch) {
         let intents = std::mem::take(&mut batch.intents);
         if intents.is_empty() {
             return;
         }
         for call in head.state.wanted_tool_calls().iter().filter(|call| intents.contains(&call.call_id)) {
-            self.calls.intend(&head.row.id, generation, call);
+            self.calls.intend(&head.row.id, &head.chain, call);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! For whom a run calls tools, with which scopes, and whether for real.
 
 use baton_engine::ToolCall;
-use baton_model::{SideEffects, TraceContext};
+use baton_model::{Owner, SideEffects, TraceContext, tenant_subject};
 
 use crate::run::live::LiveRun;
 use crate::services::tools::invocation::ToolInvocation;
@@ -9,7 +9,15 @@ use crate::services::tools::invocation::ToolInvocation;
 /// A tool call on behalf of a run.
 pub(super) fn invocation(head: &LiveRun, call: Box<ToolCall>, trace: Option<TraceContext>) -> ToolInvocation {
     let (principal, scopes) = on_behalf(head);
-    ToolInvocation { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
+    let (tenant, simulated) = (head.row.tenant.clone(), simulates(head));
+    ToolInvocation { call, tenant, principal, subject: subject(head), scopes, trace, simulated }
+}
+
+/// Whose runners do steps of a run.
+fn subject(head: &LiveRun) -> String {
+    let started = head.state.started();
+    let own = started.map(|started| &started.owner).filter(|owner| owner.tenant == head.row.tenant);
+    own.map_or_else(|| tenant_subject(&head.row.tenant), Owner::run_subject)
 }
 
 /// On whose behalf a run calls tools, and with which scopes; `None` means all.

@@ -86,7 +86,7 @@ impl RunCommands {
             Ok(Stepped { handle: None, .. }) => {}
             // A refusal, too, may only speak of what can no longer be lost.
             Err(_) => {
-                let handle = live.runs.get(run).map(|handle| Arc::clone(&handle));
+                let handle = live.run(run);
                 if let Some(handle) = handle
                     && let Some(queued) = handle.head().await.map(|head| head.queued)
                 {
@@ -131,6 +131,7 @@ impl RunCommands {
                 self.command(&live, run, command.clone(), None).await.map(|_| ())
             };
             let told = tokio::select! {
+                biased;
                 told = told => told,
                 () = self.tasks.stop.cancelled() => return Ok(()),
             };
@@ -139,6 +140,7 @@ impl RunCommands {
                 told => return told,
             }
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
                 () = self.tasks.stop.cancelled() => return Ok(()),
             }

@@ -17,15 +17,13 @@ use crate::services::observer::Caller;
 use crate::services::timers::HORIZON_MS;
 
 impl RunStepper {
-    pub(super) fn see_to_effects(
-        &self,
-        generation: u64,
-        head: &mut LiveRun,
-        messages: &mut VecDeque<Message>,
-        at: Timestamp,
-    ) {
+    pub(super) fn see_to_effects(&self, head: &mut LiveRun, messages: &mut VecDeque<Message>, at: Timestamp) {
         // Every way into the world begins here, and a replay has none: what the world said is on record.
         if crate::run::tree::is_replay(&head.row) {
+            return;
+        }
+        if head.chain.is_broken() {
+            // Whoever loads the run again sees to what it wants by then.
             return;
         }
         let run = head.row.id.clone();
@@ -90,8 +88,8 @@ impl RunStepper {
         if !wakes {
             self.timers.clear(&run);
         }
-        self.effect_sink.see_to_calls(generation, &run, head.state.next_seq(), calls);
+        self.effect_sink.see_to_calls(&head.chain, &run, head.state.next_seq(), calls);
         let paused = matches!(head.state.phase(), Phase::Paused { .. });
-        self.effect_sink.see_to_remote_children(generation, &run, head.state.next_seq(), paused, remote_actions);
+        self.effect_sink.see_to_remote_children(&head.chain, &run, head.state.next_seq(), paused, remote_actions);
     }
 }

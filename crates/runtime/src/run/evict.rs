@@ -8,6 +8,7 @@ use std::time::Duration;
 use baton_model::RunId;
 
 use crate::clock::Clock;
+use crate::history::checkpoints::queue::CheckpointQueue;
 use crate::journal::storage::Storage;
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::timers::HORIZON_MS;
@@ -58,6 +59,7 @@ impl Ended {
 
 /// Takes live runs out of memory that nobody needs.
 pub(crate) struct Evictor {
+    pub(crate) checkpoint_queue: Arc<CheckpointQueue>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,
     pub(crate) storage: Arc<Storage>,
@@ -73,6 +75,7 @@ impl Evictor {
         let mut busy = BTreeSet::new();
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.eviction_queue.work.notified() => {}
                 () = tokio::time::sleep(BUSY_FOR), if !busy.is_empty() => {}
                 () = self.tasks.stop.cancelled() => return,
@@ -95,7 +98,7 @@ impl Evictor {
 
     fn judge_head(&self, run: &RunId) -> Verdict {
         let live = self.storage.current();
-        let Some(handle) = live.runs.get(run).map(|handle| Arc::clone(&handle)) else { return Verdict::Stay };
+        let Some(handle) = live.run(run) else { return Verdict::Stay };
         if handle.is_stepping() {
             return Verdict::Busy;
         }
@@ -121,7 +124,7 @@ impl Evictor {
     /// Takes a live run out of memory if it is still not needed. False if somebody has it, so that it must be asked again.
     fn drop_head(&self, run: &RunId) -> bool {
         let live = self.storage.current();
-        let Some(handle) = live.runs.get(run).map(|handle| Arc::clone(&handle)) else { return true };
+        let Some(handle) = live.run(run) else { return true };
         if handle.is_stepping() {
             return false;
         }
@@ -129,8 +132,11 @@ impl Evictor {
         let needed = head.checking > 0 || head.state.has_ready_work() || head.state.is_moving_children();
         let left = head.gone && handle.committed() >= head.queued;
         if left || (handle.committed() >= head.state.next_seq() && !needed) {
+            if !head.gone {
+                self.checkpoint_queue.leaves(&head.state, &head.row, head.checkpointed);
+            }
             head.gone = true;
-            live.runs.remove_if(run, |_, current| Arc::ptr_eq(current, &handle));
+            live.drop_run(run, &handle);
             if head.state.status().is_terminal() {
                 self.trees.forget(run);
             }

@@ -3,7 +3,7 @@
 use baton_engine::{Plan, Start};
 use baton_model::event::RunSettings;
 use baton_model::{Limits, RunId, RunStatus, TenantId, Timestamp};
-use baton_store::RunRow;
+use baton_store::{LogChain, RunRow};
 
 use crate::Options;
 
@@ -31,6 +31,7 @@ pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Sta
         origin: None,
         pruned: None,
         summary: None,
+        chain: LogChain::default(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The run live runs in memory. One generation of them: when a commit fails, the whole world is thrown away and what is
-//! needed is loaded again from what is durable.
+//! A run in memory. When a write of its tree is lost, or one that it builds on, it is thrown away and loaded again from
+//! what is durable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_engine::{NodeRequest, RunState, wanted};
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
-use baton_store::{RunRow, Write};
+use baton_store::{Chains, CommitError, RunRow, VersionedStoreId, Write, WriteChain};
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use crate::journal::ending::Ending;
 use crate::run::Ahead;
 use crate::run::tree::root_of;
 use crate::services::budgets::Account;
+use crate::services::budgets::spending::LiveSpending;
 use crate::services::versioned::prepared::Prepared;
 use crate::services::versioned::run_stores::RunStores;
 
@@ -26,6 +27,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One run in memory.
 pub(crate) struct RunHandle {
+    id: RunId,
     /// The top of its tree, and whose it is: the same for as long as the run lives.
     pub(crate) root: RunId,
     pub(crate) tenant: TenantId,
@@ -39,9 +41,15 @@ pub(crate) struct RunHandle {
     abandoned: CancellationToken,
     /// How many records are on disk.
     pub(crate) progress: Progress,
+    /// What its writes are links of, with those of the other runs of its tree.
+    pub(crate) chain: Arc<WriteChain>,
+    /// Those of its memory scope and its workspace.
+    stores: [Arc<WriteChain>; 2],
 }
 
 pub(crate) struct LiveRun {
+    /// What its writes are links of.
+    pub(crate) chain: Arc<WriteChain>,
     /// Ahead of the disk by whatever is still queued.
     pub(crate) state: Arc<RunState>,
     pub(crate) row: RunRow,
@@ -63,6 +71,8 @@ pub(crate) struct LiveRun {
     pub(crate) ledgers: RunStores,
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
+    /// What the run itself has spent of that.
+    pub(crate) spending: LiveSpending,
     /// What is being read for a node that asks, and what was read.
     pub(crate) requesting: Option<Arc<NodeRequest>>,
     pub(crate) prepared: Option<(Arc<NodeRequest>, Prepared)>,
@@ -71,6 +81,8 @@ pub(crate) struct LiveRun {
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
     pub(crate) ahead: Ahead,
+    /// Where its newest checkpoint is, or will be soon.
+    pub(crate) checkpointed: u64,
     /// A write that must become durable together with the next records.
     pub(crate) attached: Option<CommitHook>,
 }
@@ -81,7 +93,11 @@ pub(crate) type CommitHook = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Sen
 impl RunHandle {
     pub(crate) fn new(head: LiveRun, committed: u64) -> Self {
         let (root, tenant) = (root_of(&head.row).clone(), head.row.tenant.clone());
+        let stores = [&head.ledgers.memory, &head.ledgers.workspace].map(|store| Arc::clone(&store.chain));
         Self {
+            chain: Arc::clone(&head.chain),
+            stores,
+            id: head.row.id.clone(),
             root,
             tenant,
             stepping: tokio::sync::Mutex::new(()),
@@ -140,13 +156,42 @@ impl RunHandle {
         self.progress.committed()
     }
 
+    /// Something that this was derived from was lost: nothing more of it becomes durable.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.chain.is_broken() || self.stores.iter().any(|chain| chain.is_broken())
+    }
+
+    /// It is lost: nothing more of its tree is written from here. Whoever waits for it is told when what was written
+    /// before is known.
+    pub(crate) fn give_up(&self) {
+        self.chain.break_untold(&CommitError::Stale);
+    }
+
     /// Waits until the first `count` records are on disk.
     pub(crate) async fn durable(&self, ending: &Ending, count: u64) -> Result<(), Error> {
-        self.progress.durable(ending, count).await
+        self.progress.durable(ending, &self.chain, count).await.map_err(|error| match error {
+            // Another run of the tree wrote what was refused: whoever asked for this one may ask again.
+            CommitError::Refused { run: Some(run), .. } if run != self.id => CommitError::Stale.into(),
+            error => error.into(),
+        })
     }
 }
 
 impl LiveRun {
+    /// What a write of this run belongs to: its tree, the versioned store it changes, and those of which it may have seen
+    /// what is not on disk.
+    pub(crate) fn chains(&self, changed: Option<&VersionedStoreId>) -> Chains {
+        let mut chains = Chains::link(Arc::clone(&self.chain));
+        for store in [&self.ledgers.memory, &self.ledgers.workspace] {
+            if changed == Some(&store.id) {
+                chains.links.push(Arc::clone(&store.chain));
+            } else if store.version() > store.committed() {
+                chains.builds_on.push(Arc::clone(&store.chain));
+            }
+        }
+        chains
+    }
+
     /// What a node asks, written out once for each state: it may hold everything that an agent sees.
     pub(crate) fn node_request(&mut self) -> Option<Arc<NodeRequest>> {
         let records = self.state.next_seq();
@@ -155,13 +200,21 @@ impl LiveRun {
         asked.clone()
     }
 
-    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunStores, recovered: bool) -> Self {
+    pub(crate) fn new(
+        chain: Arc<WriteChain>,
+        state: Arc<RunState>,
+        row: RunRow,
+        ledgers: RunStores,
+        recovered: bool,
+    ) -> Self {
         Self {
+            chain,
             queued: state.next_seq(),
             state,
             row,
             ledgers,
             account: None,
+            spending: LiveSpending::default(),
             requesting: None,
             asked: None,
             prepared: None,
@@ -174,6 +227,7 @@ impl LiveRun {
             checking: 0,
             cancelling: BTreeSet::new(),
             ahead: Ahead::default(),
+            checkpointed: 0,
             attached: None,
         }
     }

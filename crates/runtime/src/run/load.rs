@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use baton_engine::{Command, RunState};
 use baton_model::{RunId, RunStatus, code};
-use baton_store::{RunRow, Store};
+use baton_store::{Commit, RunRow, Store};
 
 use crate::cluster::ownership::Ownership;
-use crate::history::log::RunLog;
+use crate::history::log::{Loaded, RunLog};
 use crate::journal::generation::Generation;
 use crate::keyed_locks::LoadLocks;
 use crate::quarantine::service::Quarantines;
@@ -16,6 +16,7 @@ use crate::quarantine::trees::{Cause, may_be_loaded};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::tree::{is_replay, root_of};
 use crate::services::budgets::read::BudgetAccounts;
+use crate::services::budgets::spending::LiveSpending;
 use crate::services::versioned::service::VersionedStores;
 use crate::{Error, ErrorKind};
 
@@ -34,8 +35,8 @@ pub(crate) struct RunLoader {
 impl RunLoader {
     /// The run's handle, loading it if it is not in memory.
     pub(crate) async fn handle(&self, live: &Generation, run: &RunId) -> Result<Arc<RunHandle>, Error> {
-        if let Some(handle) = live.runs.get(run) {
-            return Ok(Arc::clone(&handle));
+        if let Some(handle) = live.run(run) {
+            return Ok(handle);
         }
         let _alone = self.suspect_guard.singly(live, run).await?;
         self.handle_if(live, run, false).await
@@ -57,8 +58,8 @@ impl RunLoader {
         run: &RunId,
         even_in_quarantine: bool,
     ) -> Result<Arc<RunHandle>, Error> {
-        if let Some(handle) = live.runs.get(run) {
-            return Ok(Arc::clone(&handle));
+        if let Some(handle) = live.run(run) {
+            return Ok(handle);
         }
         // Boxed: most steps find their run in memory, and need no room for this.
         Box::pin(self.load_handle(live, run, even_in_quarantine)).await
@@ -71,8 +72,15 @@ impl RunLoader {
         even_in_quarantine: bool,
     ) -> Result<Arc<RunHandle>, Error> {
         let _loading = self.loading.lock(run).await;
-        if let Some(handle) = live.runs.get(run) {
-            return Ok(Arc::clone(&handle));
+        if let Some(handle) = live.run(run) {
+            return Ok(handle);
+        }
+        if let Some(lost) = live.runs.get(run).map(|handle| Arc::clone(&handle)) {
+            // What it has on its way is written or dropped before the log is read.
+            lost.give_up();
+            self.store.submit(Commit::new(live.generation, Vec::new())).await?;
+            lost.chain.tell();
+            live.drop_run(run, &lost);
         }
         let _driven_here = self.ownership.drive_here(run).await?;
         if let Some(row) = self.store.run(run).await?
@@ -85,7 +93,8 @@ impl RunLoader {
                 return Err(Error::quarantined(&quarantine));
             }
         }
-        let (state, row) = self.fold_to_step(live, run).await?.ok_or_else(Error::run_not_found)?;
+        let Loaded { state, row, checkpointed } =
+            self.fold_to_step(live, run).await?.ok_or_else(Error::run_not_found)?;
         if self.ownership.is_leaving(&row) {
             return Err(Error::unavailable("This run is on its way to another host. Try again."));
         }
@@ -95,27 +104,39 @@ impl RunLoader {
             return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
         }
         let committed = state.next_seq();
-        let head = self.head_of(live, state, row).await?;
+        let head = LiveRun { checkpointed, ..self.head_of(live, state, row).await? };
         let handle = Arc::new(RunHandle::new(head, committed));
         Ok(Arc::clone(&live.runs.entry(run.clone()).or_insert(handle)))
     }
 
     /// A live run for what was read off the disk.
     pub(crate) async fn head_of(&self, live: &Generation, state: RunState, row: RunRow) -> Result<LiveRun, Error> {
+        // Before anything is read: should the chain break meanwhile, what was read counts no more.
+        let chain = live.chain(root_of(&row));
         let ledgers = self.versioned.stores_of(live, &row).await?;
         let account = self.budgets.account_of(live, &state, &row).await?;
-        Ok(LiveRun { account, ..LiveRun::new(Arc::new(state), row, ledgers, true) })
+        let spending = match account {
+            Some(_) => self.budgets.own_spending(live, &row).await?,
+            None => LiveSpending::default(),
+        };
+        Ok(LiveRun { account, spending, ..LiveRun::new(chain, Arc::new(state), row, ledgers, true) })
     }
 
     /// Folds a run that is to go on. One that does not fold will not the next time either, and is left alone then.
-    async fn fold_to_step(&self, live: &Generation, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+    async fn fold_to_step(&self, live: &Generation, run: &RunId) -> Result<Option<Loaded>, Error> {
         let folded = self.log.fold_singly(run).await;
         if let Err(error) = &folded
-            && matches!(error.kind, ErrorKind::Internal | ErrorKind::Invalid)
-            && let Some(row) = self.store.run(run).await?
+            && (matches!(error.kind, ErrorKind::Internal | ErrorKind::Invalid) || error.is_damage())
+            && let Ok(Some(row)) = self.store.run(run).await
         {
             let detail = error.source.as_ref().map_or_else(|| error.message.clone(), ToString::to_string);
-            self.quarantine.broke(live, &row, Cause::DoesNotFold, &detail);
+            match error.details.get("sequence") {
+                // A record is not what was written, and will not be the next time either.
+                Some(_) if error.is_damage() => self.quarantine.quarantine(&row, Cause::StorageDamaged, &detail),
+                // What it is made of, such as its definition.
+                None if error.is_damage() => self.quarantine.broke(live, &row, Cause::StorageDamaged, &detail),
+                _ => self.quarantine.broke(live, &row, Cause::DoesNotFold, &detail),
+            }
         }
         folded
     }

@@ -14,7 +14,7 @@ use crate::run::stepper::RunStepper;
 impl RunStepper {
     /// Queues the records of a step that are not queued yet.
     pub(crate) fn push_records(&self, live: &Generation, head: &mut LiveRun, batch: &mut Batch, at: Timestamp) {
-        self.queue(live, head, batch, Vec::new(), at);
+        self.queue(live, head, batch, None, Vec::new(), at);
     }
 
     /// The same, together with the changes of a versioned store that they tell of.
@@ -28,15 +28,24 @@ impl RunStepper {
         at: Timestamp,
     ) {
         let change = |change: &Change| Write::Change { ledger: ledger.clone(), change: change.clone() };
-        self.queue(live, head, batch, changes.iter().map(change).collect(), at);
+        self.queue(live, head, batch, Some(ledger), changes.iter().map(change).collect(), at);
     }
 
-    fn queue(&self, live: &Generation, head: &mut LiveRun, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
-        self.note_intents(live.generation, head, batch);
-        let (expected, records, stored) = batch.take();
+    fn queue(
+        &self,
+        live: &Generation,
+        head: &mut LiveRun,
+        batch: &mut Batch,
+        changed: Option<&VersionedStoreId>,
+        changes: Vec<Write>,
+        at: Timestamp,
+    ) {
+        self.note_intents(head, batch);
+        let (expected, records, mut stored) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);
         self.update_summary(head, records);
+        head.row.seal(&mut stored);
         let row = &head.row;
         let mut writes = Vec::with_capacity(2);
         if expected == 0 {
@@ -51,6 +60,10 @@ impl RunStepper {
             writes.push(Write::EndQuarantine { root: head.row.id.clone() });
             self.quarantine.quarantine_ended(&head.row.id);
         }
+        if head.account.is_some() {
+            records.iter().for_each(|record| head.spending.total.read(&record.event));
+            writes.extend(head.spending.note(&head.row).map(Write::PutSpending));
+        }
         if let Some(attached) = head.attached.take() {
             writes.push(attached(head.row.status, at));
         }
@@ -58,8 +71,10 @@ impl RunStepper {
         for _ in records.iter().filter(|record| matches!(record.event, Event::EffectUnknown(_))) {
             self.health_state.unknown_call();
         }
-        let (waiting, bytes) = live.outbox.push(writes);
+        let (waiting, bytes) = live.outbox.push(Some(&head.row.tenant), writes, head.chains(changed));
         head.queued = head.row.next_seq;
+        let offered = self.checkpoint_queue.stepped(live, &head.state, &head.row, head.checkpointed);
+        head.checkpointed = offered.unwrap_or(head.checkpointed);
         head.ahead.add(bytes, head.queued, self.options.bytes_ahead);
         if waiting.writes >= self.options.records_ahead || waiting.bytes >= self.options.bytes_ahead {
             self.storage.flush(live);

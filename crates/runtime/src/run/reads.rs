@@ -54,6 +54,7 @@ impl RunReads {
                 return Err(Error::unavailable("This replay is still under way. It ends by itself; look again later."));
             }
             tokio::select! {
+                biased;
                 () = grown.changed() => {}
                 () = self.clock.until(now.plus_millis(LOOK_MS).min(deadline)) => {}
             }
@@ -63,7 +64,7 @@ impl RunReads {
     /// A foreign run looks exactly like an unknown one.
     pub(crate) async fn authorize(&self, tenant: &TenantId, run: &RunId) -> Result<(), Error> {
         let live = self.storage.current();
-        let owner = match live.runs.get(run).map(|handle| Arc::clone(&handle)) {
+        let owner = match live.run(run) {
             Some(handle) => Some(handle.tenant.clone()),
             None => self.store.run(run).await?.map(|row| row.tenant),
         };
@@ -78,7 +79,7 @@ impl RunReads {
     ) -> Result<(Arc<RunState>, RunRow), Error> {
         let live = self.storage.current();
         if !live.is_dead()
-            && let Some(handle) = live.runs.get(run).map(|handle| Arc::clone(&handle))
+            && let Some(handle) = live.run(run)
         {
             if handle.tenant != *tenant {
                 return Err(Error::run_not_found());
@@ -163,7 +164,7 @@ fn snapshot_of_row(row: RunRow) -> RunSnapshot {
         workspace: Vec::new(),
         parent_run_id: row.parent,
         parent_node_id: None,
-        owner: Owner { tenant: row.tenant, principal: None },
+        owner: Owner { tenant: row.tenant, principal: None, subject: None },
         tags: row.tags,
         metadata: Map::new(),
         configurable: Map::new(),

@@ -61,6 +61,10 @@ impl NodeRequests {
                 Ok(brief) => Prepared::Found(Found::InvocationContext(Box::new(brief))),
                 Err(fault) => Prepared::Failed(fault),
             },
+            Request::Tool(lookup) => match self.agents.find_tool(what.tenant, lookup) {
+                Ok(found) => Prepared::Found(Found::Tool(Box::new(found))),
+                Err(fault) => Prepared::Failed(fault),
+            },
             Request::Remember(_) => {
                 self.versioned.recount_if_full(memory).await?;
                 Prepared::Indexed

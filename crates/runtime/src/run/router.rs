@@ -133,7 +133,7 @@ impl Router {
     async fn delivery_broke(&self, live: &Generation, run: &RunId, panic: &str) -> Result<(), Error> {
         tracing::error!(%run, %panic, "what a run asked for panicked");
         metrics::counter!("baton_step_panics_total").increment(1);
-        let handle = live.runs.get(run).map(|handle| Arc::clone(&handle));
+        let handle = live.run(run);
         let head = match &handle {
             Some(handle) => handle.head().await,
             None => None,
@@ -165,7 +165,7 @@ impl Router {
     /// One child less that a loaded parent has to hear of. With the last one it may leave again: before, it would only
     /// come back and ask about all of them from the beginning.
     async fn heard(&self, live: &Generation, parent: &RunId) {
-        let Some(handle) = live.runs.get(parent).map(|handle| Arc::clone(&handle)) else { return };
+        let Some(handle) = live.run(parent) else { return };
         let Some(mut head) = handle.head().await else { return };
         head.checking = head.checking.saturating_sub(1);
         if head.checking == 0 {
@@ -175,7 +175,7 @@ impl Router {
 
     /// Drops a live run whose bookkeeping may be wrong, once nothing of it is in flight; its next load asks everything anew.
     async fn forget(&self, live: &Generation, run: &RunId) {
-        if let Some(handle) = live.runs.get(run).map(|handle| Arc::clone(&handle))
+        if let Some(handle) = live.run(run)
             && let Some(mut head) = handle.head().await
         {
             head.recovered = true;
@@ -200,6 +200,7 @@ impl Router {
         let (generation, run) = (live.generation, run.clone());
         self.tasks.spawn_step(self, move |room| async move {
             tokio::select! {
+                biased;
                 () = pending => {}
                 () = room.tasks.stop.cancelled() => return,
             }

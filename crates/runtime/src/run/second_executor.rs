@@ -8,15 +8,13 @@ use std::sync::Arc;
 use baton_model::RunId;
 
 use crate::Error;
-use crate::history::log::RunLog;
-use crate::journal::generation::Generation;
+use crate::history::log::{Loaded, RunLog};
 use crate::run::live::LiveRun;
 use crate::run::stepper::RunStepper;
 
 /// An executor that has come to the call its run waits for, and has not made it yet.
 pub struct SecondExecutor {
     stepper: Arc<RunStepper>,
-    live: Arc<Generation>,
     head: LiveRun,
     key: String,
 }
@@ -24,17 +22,17 @@ pub struct SecondExecutor {
 impl SecondExecutor {
     pub(crate) async fn new(stepper: &Arc<RunStepper>, log: &Arc<RunLog>, run: &RunId) -> Result<Self, Error> {
         let live = stepper.storage.live()?;
-        let (state, row) = log.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
+        let Loaded { state, row, .. } = log.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
         let key = state.wanted_tool_calls().into_iter().next().map(|call| call.key);
         let key = key.ok_or_else(|| Error::unavailable("The run waits for no call."))?;
         let head = stepper.loader.head_of(&live, state, row).await?;
-        Ok(Self { stepper: Arc::clone(stepper), live, head, key })
+        Ok(Self { stepper: Arc::clone(stepper), head, key })
     }
 
     /// Wants the call of the world, and returns the key that was made for it.
     pub fn call(self) -> String {
-        let Self { stepper, live, mut head, key } = self;
-        stepper.see_to_effects(live.generation, &mut head, &mut VecDeque::new(), stepper.clock.now());
+        let Self { stepper, mut head, key } = self;
+        stepper.see_to_effects(&mut head, &mut VecDeque::new(), stepper.clock.now());
         key
     }
 }

@@ -25,6 +25,7 @@ use crate::services::agents::service::Agents;
 use crate::services::budgets::{Account, AllInFlight};
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::conversations::Conversations;
+use crate::services::tree_quotas::{Admitted, TreeQuotas};
 use crate::services::versioned::VersionedStore;
 use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
@@ -57,12 +58,14 @@ struct Begun {
     run: StartedRun,
     /// Where its first record is on its way to the disk.
     on_its_way: Option<(Arc<Generation>, Arc<RunHandle>)>,
+    /// Its place among its tenant's trees.
+    admitted: Option<Admitted>,
 }
 
 impl From<StartedRun> for Begun {
     /// One that is durable.
     fn from(run: StartedRun) -> Self {
-        Self { run, on_its_way: None }
+        Self { run, on_its_way: None, admitted: None }
     }
 }
 
@@ -70,8 +73,10 @@ impl Begun {
     /// Waits until it may be shown.
     async fn durable(self) -> Result<StartedRun, Error> {
         if let Some((live, handle)) = &self.on_its_way {
-            let refused = |error| live.refused(&self.run.run_id).unwrap_or(error);
-            handle.durable(&live.ending, 1).await.map_err(refused)?;
+            handle.durable(&live.ending, 1).await?;
+        }
+        if let Some(admitted) = self.admitted {
+            admitted.durable();
         }
         Ok(self.run)
     }
@@ -98,6 +103,7 @@ pub(crate) struct RunStarter {
     pub(crate) stepper: Arc<RunStepper>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) tasks: Arc<Tasks>,
+    pub(crate) tree_quotas: Arc<TreeQuotas>,
     pub(crate) trees: Arc<TreeSizes>,
     pub(crate) versioned: Arc<VersionedStores>,
 }
@@ -127,6 +133,17 @@ impl RunStarter {
         {
             return Ok(known.into());
         }
+        let admitted = self.tree_quotas.admit(&who.tenant).await?;
+        let begun = self.start_admitted(who, request, idempotent).await?;
+        Ok(Begun { admitted, ..begun })
+    }
+
+    async fn start_admitted(
+        self: &Arc<Self>,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<Begun, Error> {
         let id = WorkflowId::new(request.workflow_id.clone());
         if let Some(conversation) = &request.conversation {
             crate::services::conversations::check_id(conversation)?;
@@ -193,6 +210,11 @@ impl RunStarter {
     async fn begin(&self, who: &Principal, launch: Launch<'_>, turn: Option<Turn>) -> Result<Begun, Error> {
         let Launch { run, plan, start, idempotent, held, workspace } = launch;
         let live = self.storage.live()?;
+        if !live.outbox.has_room(&who.tenant) {
+            self.storage.flush(&live);
+            let message = "More waits to be written than the disk takes. Try again shortly.";
+            return Err(Error::new(ErrorKind::TooMany, code::RATE_LIMITED, message).with("retryAfter", 1));
+        }
         if let Some(name) = held {
             self.claims.still_holds(name)?;
         }
@@ -219,7 +241,10 @@ impl RunStarter {
         let budget = start.settings.budget.as_deref().cloned();
         let account =
             budget.map(|budget| live.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
-        let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
+        let handle = Arc::new(RunHandle::new(
+            LiveRun { account, ..LiveRun::new(live.chain(&run), state, row, ledgers, false) },
+            0,
+        ));
         let mut messages = VecDeque::new();
         let turn = match turn {
             Some(turn) => turn,
@@ -243,7 +268,7 @@ impl RunStarter {
         drop(turn);
         // Whatever is left to do goes on by itself; the caller waits only for the run's beginning to be durable.
         self.router.finish_soon(&live, messages);
-        Ok(Begun { run: started(&run, status), on_its_way: Some((live, handle)) })
+        Ok(Begun { on_its_way: Some((live, handle)), ..Begun::from(started(&run, status)) })
     }
 
     fn escalation(&self, configurable: &Map<String, Value>) -> Result<Escalation, Error> {
@@ -295,7 +320,11 @@ impl RunStarter {
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
-            owner: Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) },
+            owner: Owner {
+                tenant: who.tenant.clone(),
+                principal: Some(who.subject.clone()),
+                subject: who.acts_for.clone(),
+            },
             tags: request.tags,
             metadata: request.metadata,
             withdrawn: request.withdrawn,

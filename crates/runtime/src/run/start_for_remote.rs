@@ -65,7 +65,7 @@ impl RunStarter {
     /// Who asked for a run, and where it stands, if it exists and can no longer be lost.
     async fn known(&self, live: &Generation, run: &RunId) -> Result<Option<(Option<ForeignCause>, RunStatus)>, Error> {
         // Not a reference into the map: it would be held while the disk is waited for.
-        let in_memory = live.runs.get(run).map(|handle| Arc::clone(&handle));
+        let in_memory = live.run(run);
         if let Some(handle) = in_memory {
             let state = Arc::clone(&handle.head().await.ok_or_else(Error::stepping)?.state);
             handle.durable(&live.ending, 1).await?;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 use baton_engine::{Command, RunState, decide};
 use baton_model::{RunId, RunStatus, Timestamp, UsageSummary, code};
+use tokio::time::Instant;
 
 use super::refused;
 use crate::journal::generation::Generation;
@@ -59,10 +59,19 @@ impl RunStepper {
             // Before it is loaded: its log may be what a process dies of.
             let singly = self.suspect_guard.singly(live, run).await?;
             let handle = self.loader.handle_for(live, run, command).await?;
+            if !live.outbox.has_room(&handle.tenant) {
+                // Before anything is taken that others may want.
+                self.storage.flush(live);
+                live.outbox.room(&handle.tenant).await;
+            }
             let Some(alone) = handle.stepping().await else { return Err(self.abandoned(&handle).await) };
             self.let_the_disk_catch_up(live, &handle).await?;
             let turn = self.pool.turn(&handle.tenant).await;
             let Some(mut head) = handle.head().await else { return Err(self.abandoned(&handle).await) };
+            if handle.is_lost() {
+                // Loaded again from what is durable.
+                continue;
+            }
             let stepped = self.step_handle(&turn, live, &handle, &mut head, command, &mut attached, messages);
             let queued = head.queued;
             drop(head);
@@ -78,7 +87,7 @@ impl RunStepper {
             // What a broken head had queued must be on disk before the log is read again.
             self.storage.flush(live);
             handle.durable(&live.ending, queued).await?;
-            live.runs.remove_if(run, |_, current| Arc::ptr_eq(current, &handle));
+            live.drop_run(run, &handle);
         }
     }
 
@@ -190,7 +199,7 @@ impl RunStepper {
         if batch.made > 0 {
             self.tell_parent(head, before, messages);
         }
-        self.see_to_effects(live.generation, head, messages, at);
+        self.see_to_effects(head, messages, at);
         Ok(at)
     }
 }

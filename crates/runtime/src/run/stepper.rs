@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Options;
 use crate::clock::Clock;
 use crate::health::HealthState;
+use crate::history::checkpoints::queue::CheckpointQueue;
 use crate::journal::storage::Storage;
 use crate::ports::{EffectSink, Port};
 use crate::quarantine::service::Quarantines;
@@ -25,6 +26,7 @@ use crate::steps::StepPool;
 
 /// Steps runs: decides, folds and queues under the run's lock.
 pub(crate) struct RunStepper {
+    pub(crate) checkpoint_queue: Arc<CheckpointQueue>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,

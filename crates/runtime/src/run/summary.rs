@@ -19,7 +19,9 @@ const QUESTION_CHARS: usize = 160;
 impl RunStepper {
     /// Brings the summary of a run's row up to date with records that were just folded.
     pub(crate) fn update_summary(&self, head: &mut LiveRun, records: &[Record]) {
-        if records.iter().any(|record| matters(&record.event, head.account.is_some())) {
+        let shows_progress = head.row.summary.as_deref().is_some_and(|summary| summary.contains("\"progress\""));
+        let bounded = head.account.is_some() || shows_progress;
+        if records.iter().any(|record| matters(&record.event, bounded)) {
             let account = head.account.as_deref();
             summarise(&mut head.row, &head.state, records, account, self.trees.descendants(&head.state.run));
         }
@@ -69,6 +71,7 @@ pub(crate) fn summarise(
     }
     let seen = list_view(state);
     summary.iteration = seen.turn.map(|(turn, bound)| Iteration { turn, bound });
+    summary.progress = seen.progress;
     summary.waiting_on = waiting_on(state);
     summary.usage = seen.cost.map(|cost| UsageSummary {
         input_tokens: cost.tokens.input,
@@ -121,6 +124,9 @@ fn matters(event: &Event, bounded: bool) -> bool {
         | Event::NodeSuspended(_)
         | Event::NodeResumed(_)
         | Event::ProviderUsage(_)
+        | Event::MapStarted(_)
+        | Event::MapItemCompleted(_)
+        | Event::MapItemFailed(_)
         | Event::BudgetReserved(_)
         | Event::BudgetConsumed(_)
         | Event::BudgetExhausted(_)

@@ -75,7 +75,7 @@ impl Annotations {
             let expires_at = at.plus_millis(REPLY_TTL_MS);
             writes.push(Write::PutReply(Reply { key, request, status, body, expires_at }));
         }
-        self.store.submit(Commit::alone(self.storage.live()?.generation, writes)).await?;
+        self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?;
         tracing::info!(%run, annotation = id, by = who.subject, tenant = %who.tenant, "a run was annotated");
         if self.storage.shared().is_none() {
             // Where several hosts share the store, it tells them all, this one too.

@@ -26,10 +26,11 @@ use crate::run::stepper::RunStepper;
 use crate::services::agents::service::Agents;
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::versioned::service::VersionedStores;
+use crate::services::workflows::agent_workflow::agent_of;
 use crate::services::workflows::register::Workflows;
 use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::StepPool;
-use crate::{Error, Options};
+use crate::{Error, ErrorKind, Options};
 
 /// Makes children on this host, ends them, and tells parents about them.
 pub(crate) struct Children {
@@ -65,7 +66,7 @@ impl Children {
     ) -> Result<(), Error> {
         let parent = link.run.clone();
         let child = plan.run.clone();
-        let exists = live.runs.contains_key(&child) || (look_first && self.store.run(&child).await?.is_some());
+        let exists = live.run(&child).is_some() || (look_first && self.store.run(&child).await?.is_some());
         if exists {
             self.stepper.step(live, &parent, &Command::ChildStarted { child: child.clone() }, messages).await?;
             messages.push_back(Message::CheckChild { parent, child, roll_call: false });
@@ -93,17 +94,32 @@ impl Children {
             return Ok(Err(fault));
         }
         let parent_slot = self.loader.handle(live, &link.run).await?;
-        let (tenant, principal, configurable, handed_down, mut ledgers, account) = {
+        let (owner, configurable, handed_down, mut ledgers, account) = {
             let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
             // Somebody of another tenant, whom only a file speaks of, is nobody here.
-            let principal = started.owner.principal.clone().filter(|_| started.owner.tenant == head.row.tenant);
+            let tenant = head.row.tenant.clone();
+            let owner = match started.owner.tenant == tenant {
+                true => started.owner.clone(),
+                false => Owner { tenant, principal: None, subject: None },
+            };
             let configurable = crate::services::agents::inherited(&started.private.configurable);
             let handed_down = RunSettings { simulated: crate::run::simulates(&head), ..started.private.handed_down() };
-            (head.row.tenant.clone(), principal, configurable, handed_down, head.ledgers.clone(), head.account.clone())
+            (owner, configurable, handed_down, head.ledgers.clone(), head.account.clone())
         };
+        let tenant = owner.tenant.clone();
         if plan.isolated {
             ledgers.memory = self.versioned.ledger(live, VersionedStoreId::memory(&tenant, plan.run.as_str())).await?;
+        }
+        // An agent by itself is a workflow of this host's making, which may not be there yet.
+        if handed_down.workers.is_none()
+            && let Some(agent) = agent_of(plan.workflow.as_str())
+            && let Err(error) = self.workflows.workflow_of_agent(&tenant, agent).await
+        {
+            if error.kind == ErrorKind::Invalid {
+                return Ok(Err(error.fault()));
+            }
+            return Err(error);
         }
         let version = match &handed_down.workers {
             Some(versions) => self.workflows.version_for_branch(&tenant, &plan.workflow, versions).await?,
@@ -148,7 +164,7 @@ impl Children {
         let mut start = Start {
             inputs: plan.inputs,
             variables: plan.variables,
-            owner: Owner { tenant: tenant.clone(), principal },
+            owner,
             tags: Vec::new(),
             metadata: Map::new(),
             withdrawn: false,
@@ -158,7 +174,10 @@ impl Children {
         let workspace_scope = ledgers.workspace.id.scope.clone();
         let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
-        let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
+        let handle = Arc::new(RunHandle::new(
+            LiveRun { account, ..LiveRun::new(Arc::clone(&parent_slot.chain), state, row, ledgers, false) },
+            0,
+        ));
         let singly = self.suspect_guard.singly_of(&root).await?;
         // Nobody waits for a run that is being stepped while they hold a place to step in.
         let parent_alone = parent_slot.stepping().await.ok_or_else(Error::stepping)?;
@@ -167,7 +186,7 @@ impl Children {
             // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
             // Nobody else can hold the new child's lock yet.
             let parent_head = parent_slot.head().await.ok_or_else(Error::stepping)?;
-            if !parent_head.state.wants_child(&plan.run) || live.runs.contains_key(&plan.run) {
+            if !parent_head.state.wants_child(&plan.run) || live.run(&plan.run).is_some() {
                 return Ok(Ok(()));
             }
             // Counted only once nothing else stands in the way: a child that was not made must not use up the bound.

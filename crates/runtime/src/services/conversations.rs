@@ -291,7 +291,7 @@ impl Conversations {
         self.tasks
             .see_through(self, move |room| async move {
                 let writes = vec![Write::ForkVersionedStore { ledger, base, version }];
-                let forked = room.store.submit(Commit::alone(room.storage.live()?.generation, writes)).await;
+                let forked = room.store.submit(Commit::new(room.storage.live()?.generation, writes)).await;
                 match forked {
                     Ok(_) => Ok(()),
                     Err(CommitError::VersionConflict { .. }) => {

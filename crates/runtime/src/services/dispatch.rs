@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use baton_engine::RemoteChildTask;
 use baton_model::RunId;
+use baton_store::WriteChain;
 
 use crate::ports::EffectSink;
 use crate::services::children::remote::service::RemoteChildren;
@@ -17,18 +18,18 @@ pub(crate) struct EffectDispatch {
 }
 
 impl EffectSink for EffectDispatch {
-    fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
-        self.model_calls.see_to_calls(generation, run, count, wanted);
+    fn see_to_calls(&self, chain: &Arc<WriteChain>, run: &RunId, count: u64, wanted: Vec<Wanted>) {
+        self.model_calls.see_to_calls(chain, run, count, wanted);
     }
 
     fn see_to_remote_children(
         &self,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         run: &RunId,
         count: u64,
         paused: bool,
         wanted: Vec<RemoteChildTask>,
     ) {
-        self.remotes.see_to_remote_children(generation, run, count, paused, wanted);
+        self.remotes.see_to_remote_children(chain, run, count, paused, wanted);
     }
 }

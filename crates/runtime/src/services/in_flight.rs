@@ -1,11 +1,13 @@
 //! What is under way in the world on behalf of runs: model and tool calls, children on other hosts. It belongs to the
-//! host and not to a live run: a run that leaves memory, or is thrown away with its generation, comes back and finds it
+//! host and not to a live run: a run that leaves memory, or is thrown away with its chain, comes back and finds it
 //! still there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_model::RunId;
+use baton_store::WriteChain;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
@@ -16,11 +18,10 @@ pub(crate) struct InFlightToken {
 }
 
 /// How far something is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// For the commit of what it follows from, in this generation. If that is lost, so is this.
-    Waiting(u64),
-    /// Out in the world; it follows from what is on disk, whatever becomes of the generation.
+enum Stage {
+    /// For the commit of what it follows from, as a link of this chain. If that is lost, so is this.
+    Waiting(Arc<WriteChain>),
+    /// Out in the world; it follows from what is on disk, whatever becomes of the chain.
     Out,
     /// The answer is in hand and on its way to the log. It is not asked for again, and not given up.
     Answering,
@@ -53,7 +54,7 @@ impl<K: Ord> OfRun<K> {
     /// Gives up what is neither kept nor already on its way to the log.
     fn keep(&mut self, kept: impl Fn(&K) -> bool) {
         self.under_way.retain(|key, one| {
-            let keep = one.stage == Stage::Answering || kept(key);
+            let keep = matches!(one.stage, Stage::Answering) || kept(key);
             if !keep {
                 one.cancelled.cancel();
             }
@@ -65,13 +66,11 @@ impl<K: Ord> OfRun<K> {
 pub(crate) struct InFlight<K> {
     runs: DashMap<RunId, OfRun<K>>,
     numbers: AtomicU64,
-    /// The newest generation that had something to say.
-    newest: AtomicU64,
 }
 
 impl<K: Ord> Default for InFlight<K> {
     fn default() -> Self {
-        Self { runs: DashMap::new(), numbers: AtomicU64::new(0), newest: AtomicU64::new(0) }
+        Self { runs: DashMap::new(), numbers: AtomicU64::new(0) }
     }
 }
 
@@ -80,7 +79,7 @@ impl<K: Ord> InFlight<K> {
     pub(crate) fn reconcile<W>(
         &self,
         run: &RunId,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         paused: bool,
         wanted: Vec<W>,
         key: impl Fn(&W) -> K,
@@ -89,7 +88,9 @@ impl<K: Ord> InFlight<K> {
             return Vec::new();
         }
         let mut of_run = self.runs.entry(run.clone()).or_default();
-        if self.is_over(generation) {
+        // A live run of a broken chain may still be at work for a moment, and knows nothing of what is wanted now. Asked
+        // with the run's entry in hand, so that nobody newer comes in between.
+        if chain.is_broken() {
             drop(of_run);
             self.forget_if_empty(run);
             return Vec::new();
@@ -101,7 +102,9 @@ impl<K: Ord> InFlight<K> {
         for wanted in wanted {
             let key = key(&wanted);
             match of_run.under_way.get(&key) {
-                Some(UnderWay { stage: Stage::Waiting(of), cancelled, .. }) if *of != generation => cancelled.cancel(),
+                Some(UnderWay { stage: Stage::Waiting(of), cancelled, .. }) if !Arc::ptr_eq(of, chain) => {
+                    cancelled.cancel();
+                }
                 Some(_) => continue,
                 None => {}
             }
@@ -110,7 +113,7 @@ impl<K: Ord> InFlight<K> {
             }
             let number = self.numbers.fetch_add(1, Ordering::Relaxed);
             let cancelled = CancellationToken::new();
-            let stage = Stage::Waiting(generation);
+            let stage = Stage::Waiting(Arc::clone(chain));
             of_run.under_way.insert(key, UnderWay { number, stage, cancelled: cancelled.clone() });
             begin.push((wanted, InFlightToken { number, cancelled }));
         }
@@ -124,16 +127,10 @@ impl<K: Ord> InFlight<K> {
         self.runs.remove_if(run, |_, of_run| of_run.is_empty());
     }
 
-    /// A live run of a generation that is over may still be at work for a moment, and knows nothing of what is wanted
-    /// now. Asked with the run's entry in hand, so that nobody newer comes in between.
-    fn is_over(&self, generation: u64) -> bool {
-        self.newest.fetch_max(generation, Ordering::SeqCst) > generation
-    }
-
     /// This process has just recorded that it is going to do this.
-    pub(crate) fn intend(&self, run: &RunId, generation: u64, key: K) {
+    pub(crate) fn intend(&self, run: &RunId, chain: &WriteChain, key: K) {
         let mut of_run = self.runs.entry(run.clone()).or_default();
-        if !self.is_over(generation) {
+        if !chain.is_broken() {
             of_run.intended.insert(key);
         }
         drop(of_run);
@@ -197,18 +194,22 @@ fn advance<K: Ord>(of_run: &mut OfRun<K>, key: &K, token: &InFlightToken, stage:
 mod tests {
     use super::*;
 
-    fn begin(all: &InFlight<u8>, generation: u64, wanted: &[u8]) -> Vec<(u8, InFlightToken)> {
-        all.reconcile(&RunId::new("run_a"), generation, false, wanted.to_vec(), |one| *one)
+    fn chain() -> Arc<WriteChain> {
+        Arc::new(WriteChain::of_tree(RunId::new("run_a")))
+    }
+
+    fn begin(all: &InFlight<u8>, chain: &Arc<WriteChain>, wanted: &[u8]) -> Vec<(u8, InFlightToken)> {
+        all.reconcile(&RunId::new("run_a"), chain, false, wanted.to_vec(), |one| *one)
     }
 
     #[test]
     fn a_wish_is_begun_once_and_given_up_when_nobody_wants_it() {
-        let (all, run) = (InFlight::default(), RunId::new("run_a"));
-        let first = begin(&all, 1, &[1, 2]);
+        let (all, run, chain) = (InFlight::default(), RunId::new("run_a"), chain());
+        let first = begin(&all, &chain, &[1, 2]);
         assert_eq!(first.iter().map(|(one, _)| *one).collect::<Vec<_>>(), [1, 2]);
-        assert!(begin(&all, 1, &[1, 2]).is_empty());
+        assert!(begin(&all, &chain, &[1, 2]).is_empty());
         assert!(all.answering(&run, &2, &first[1].1));
-        assert!(begin(&all, 1, &[]).is_empty());
+        assert!(begin(&all, &chain, &[]).is_empty());
         assert!(first[0].1.cancelled.is_cancelled(), "nobody wants the first any more");
         assert!(!first[1].1.cancelled.is_cancelled(), "the answer of the second is on its way");
         assert_eq!(all.begin(&run, &1, &first[0].1), None);
@@ -217,33 +218,34 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_a_lost_commit_is_begun_anew_and_an_old_generation_is_not_heard() {
-        let all = InFlight::default();
-        let old = begin(&all, 1, &[1]);
-        let new = begin(&all, 2, &[1]);
+    fn what_waited_for_a_lost_commit_is_begun_anew_and_a_broken_chain_is_not_heard() {
+        let (all, before, after) = (InFlight::default(), chain(), chain());
+        let old = begin(&all, &before, &[1]);
+        before.break_off(&baton_store::CommitError::Stale);
+        let new = begin(&all, &after, &[1]);
         assert!(old[0].1.cancelled.is_cancelled());
         assert_eq!(new.len(), 1);
-        assert!(begin(&all, 1, &[]).is_empty());
-        assert!(!new[0].1.cancelled.is_cancelled(), "what the old generation says counts no more");
+        assert!(begin(&all, &before, &[]).is_empty());
+        assert!(!new[0].1.cancelled.is_cancelled(), "what the broken chain says counts no more");
     }
 
     #[test]
     fn whoever_is_not_heard_leaves_nothing_behind() {
-        let (all, late) = (InFlight::default(), RunId::new("run_b"));
-        begin(&all, 2, &[1]);
-        assert!(all.reconcile(&late, 1, false, vec![1], |one: &u8| *one).is_empty());
-        all.intend(&late, 1, 1);
+        let (all, late, broken) = (InFlight::default(), RunId::new("run_b"), chain());
+        broken.break_off(&baton_store::CommitError::Stale);
+        assert!(all.reconcile(&late, &broken, false, vec![1], |one: &u8| *one).is_empty());
+        all.intend(&late, &broken, 1);
         assert!(!all.any(&late), "a run for which nothing is under way may be moved to another host");
-        all.intend(&late, 2, 1);
+        all.intend(&late, &chain(), 1);
         all.forget_intentions();
         assert!(!all.any(&late));
     }
 
     #[test]
     fn only_whoever_recorded_an_intention_may_be_the_first_to_do_it() {
-        let (all, run) = (InFlight::default(), RunId::new("run_a"));
-        all.intend(&run, 1, 1);
-        let begun = begin(&all, 1, &[1, 2]);
+        let (all, run, chain) = (InFlight::default(), RunId::new("run_a"), chain());
+        all.intend(&run, &chain, 1);
+        let begun = begin(&all, &chain, &[1, 2]);
         assert_eq!(all.begin(&run, &1, &begun[0].1), Some(true));
         assert_eq!(all.begin(&run, &1, &begun[0].1), Some(false), "it may have been done by now");
         assert_eq!(all.begin(&run, &2, &begun[1].1), Some(false));
@@ -252,7 +254,7 @@ mod tests {
     #[test]
     fn a_paused_run_begins_nothing() {
         let all = InFlight::default();
-        assert!(all.reconcile(&RunId::new("run_a"), 1, true, vec![1], |one: &i32| *one).is_empty());
+        assert!(all.reconcile(&RunId::new("run_a"), &chain(), true, vec![1], |one: &i32| *one).is_empty());
         assert!(!all.any(&RunId::new("run_a")));
     }
 }

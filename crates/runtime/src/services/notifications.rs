@@ -120,7 +120,15 @@ impl Notifications {
 impl Notifications {
     /// Wakes the subscribers of these runs, though nobody said that anything happened.
     pub(crate) fn poke(&self, which: impl Fn(&RunId) -> bool) {
-        self.topics.iter().filter(|topic| which(topic.key())).for_each(|topic| topic.send_modify(|_| {}));
+        let wanted = self.topics.iter().filter(|topic| which(topic.key()));
+        let mut wanted: Vec<RunId> = wanted.map(|topic| topic.key().clone()).collect();
+        // Who is woken first must not depend on how a map hashes.
+        wanted.sort_unstable();
+        for run in &wanted {
+            if let Some(topic) = self.topics.get(run) {
+                topic.send_modify(|_| {});
+            }
+        }
     }
 }
 

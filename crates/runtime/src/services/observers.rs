@@ -153,6 +153,7 @@ impl ObserverFeed {
         let Some(observing) = &self.observing else { return };
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = observing.work.notified() => self.report(observing, Some(&self.tasks.stop)).await,
                 () = self.tasks.stop.cancelled() => {}
             }
@@ -218,6 +219,7 @@ impl ObserverFeed {
             Some(following) => following,
             None => {
                 let row = tokio::select! {
+                    biased;
                     row = self.store.run(run) => row?,
                     () = &mut stopped => {
                         observing.put_back(run, from);
@@ -230,6 +232,7 @@ impl ObserverFeed {
             }
         };
         let page = tokio::select! {
+            biased;
             page = self.log.log(&following.row, following.next, PAGE) => page?,
             () = &mut stopped => return Ok(Told::APage(following)),
         };

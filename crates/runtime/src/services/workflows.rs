@@ -6,12 +6,14 @@ pub(crate) mod register;
 pub(crate) mod shared;
 
 use crate::services::workflows::shared::SHARED;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use baton_engine::{Features, Plan, Problem};
 use baton_model::{Digest, TenantId, Timestamp, WorkflowId, code};
 use baton_store::{Store, WorkflowVersion};
-use dashmap::DashMap;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use serde_json::{Value, json};
 
 use crate::steps::{StepPool, Stepping, WorkKind};
@@ -21,12 +23,29 @@ pub(crate) struct Plans {
     features: Features,
     /// Who may switch capabilities off and on again.
     hooks: Option<Arc<dyn TestHooks>>,
-    by_digest: DashMap<Digest, Arc<Plan>>,
-    newest: DashMap<(TenantId, WorkflowId), WorkflowVersion>,
+    by_digest: Cache<Digest, Arc<Plan>, PlanWeight>,
+    newest: Cache<(TenantId, WorkflowId), WorkflowVersion>,
     /// Which version a digest is to a tenant.
-    numbers: DashMap<(Digest, TenantId), u32>,
+    numbers: Cache<(Digest, TenantId), u32>,
     /// What a tenant's workers were started with lately, and when the store was asked; for stores that hosts share.
-    lately: DashMap<(TenantId, WorkflowId), (WorkflowVersion, Timestamp)>,
+    lately: Cache<(TenantId, WorkflowId), (WorkflowVersion, Timestamp)>,
+}
+
+/// How many nodes, edges and inputs are kept compiled: some hundred megabytes at most. Live runs hold their own plans, so
+/// what leaves is compiled again for the next run that needs it.
+const KEPT_PLAN_PARTS: u64 = 200_000;
+/// How many plans that is, about.
+const KEPT_PLANS: usize = 4096;
+/// How many names of workflows are known without asking the store.
+const KEPT_NAMES: usize = 16 * 1024;
+
+#[derive(Clone)]
+struct PlanWeight;
+
+impl Weighter<Digest, Arc<Plan>> for PlanWeight {
+    fn weight(&self, _: &Digest, plan: &Arc<Plan>) -> u64 {
+        plan.weight()
+    }
 }
 
 /// How long a worker may be started with a version that another host has replaced.
@@ -37,10 +56,10 @@ impl Plans {
         Self {
             features,
             hooks,
-            by_digest: DashMap::new(),
-            newest: DashMap::new(),
-            numbers: DashMap::new(),
-            lately: DashMap::new(),
+            by_digest: Cache::with_weighter(KEPT_PLANS, KEPT_PLAN_PARTS, PlanWeight),
+            newest: Cache::new(KEPT_NAMES),
+            numbers: Cache::new(KEPT_NAMES),
+            lately: Cache::new(KEPT_NAMES),
         }
     }
 
@@ -65,7 +84,7 @@ impl Plans {
 
     /// The plan of a digest, if it is in memory.
     fn known(&self, digest: &Digest) -> Option<Arc<Plan>> {
-        self.by_digest.get(digest).map(|plan| Arc::clone(&plan))
+        self.by_digest.get(digest)
     }
 
     /// Compiles what was accepted once. Test-only node types stay readable when the mode is off, so that old runs can
@@ -103,18 +122,19 @@ impl Plans {
         for owner in [tenant, &shared] {
             let key = (owner.clone(), id.clone());
             if let Some(version) = self.newest.get(&key) {
-                return Ok(Some(version.clone()));
+                return Ok(Some(version));
             }
             if let Some(version) = store.workflow(owner, id).await? {
                 // A registration may have finished since the store was asked; what it noted is newer.
-                return Ok(Some(self.newest.entry(key).or_insert(version).clone()));
+                let kept = self.newest.get_or_insert_with(&key, || Ok::<_, Infallible>(version));
+                return Ok(kept.ok());
             }
         }
         Ok(None)
     }
 
     pub(crate) fn number(&self, digest: &Digest, tenant: &TenantId) -> Option<u32> {
-        self.numbers.get(&(digest.clone(), tenant.clone())).map(|number| *number)
+        self.numbers.get(&(digest.clone(), tenant.clone()))
     }
 
     pub(crate) fn note_number(&self, digest: &Digest, tenant: &TenantId, number: u32) {
@@ -137,7 +157,7 @@ impl Plans {
         if let Some(seen) = self.lately.get(&key)
             && now.millis_since(seen.1) < LATELY_MS
         {
-            return Ok(Some(seen.0.clone()));
+            return Ok(Some(seen.0));
         }
         let newest = self.newest(store, tenant, id).await?;
         if let Some(version) = &newest {

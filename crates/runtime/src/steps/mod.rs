@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A tenant that computes much while others work gives way: its steps rest now and then (`pace.rs`), and all such tenants
-//! together have half of the places.
+//! together have half of the places. One that evaluates more than its share of a second waits (`evaluation.rs`).
 
 pub(crate) mod before_step;
+pub(crate) mod evaluation;
 pub(crate) mod notes;
 pub(crate) mod pace;
 pub(crate) mod pool;

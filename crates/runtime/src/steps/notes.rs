@@ -54,6 +54,9 @@ struct Known {
 }
 
 impl StepNotes {
+    /// What it writes into the directory.
+    pub const FILES: [&str; 3] = [NOTES, SUSPECTS, "baton.suspects.new"];
+
     /// Reads what the last process left in this directory and begins anew. One process at a time: whoever opens it has
     /// the directory's lock.
     pub fn open(dir: &Path) -> io::Result<Self> {

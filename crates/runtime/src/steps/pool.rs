@@ -11,6 +11,7 @@ use baton_store::RunRow;
 use futures_util::FutureExt as _;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::evaluation::EvaluationShares;
 use super::pace::{paced, paced_polls};
 use super::threads::{StepThreads, pass};
 use super::turns::{Turn, Turns, should_pass};
@@ -26,6 +27,7 @@ pub(crate) struct StepPool {
     tasks: Arc<Tasks>,
     threads: Option<StepThreads>,
     turns: Turns,
+    evaluation: Arc<EvaluationShares>,
     watch: Arc<Watch>,
     before_work: Option<BeforeWork>,
     leaves_notes: bool,
@@ -37,6 +39,7 @@ impl StepPool {
             tasks,
             threads: options.step_threads.clone(),
             turns,
+            evaluation: Arc::new(EvaluationShares::new(options.work_limits.evaluation_units)),
             watch,
             before_work: options.before_work.clone(),
             leaves_notes: options.step_notes.is_some(),
@@ -50,6 +53,7 @@ impl StepPool {
             tasks: Arc::clone(&self.tasks),
             threads: self.threads.clone(),
             turns: self.turns.clone(),
+            evaluation: Arc::clone(&self.evaluation),
             watch: Arc::clone(&self.watch),
             before_work: self.before_work.clone(),
             leaves_notes: false,
@@ -98,7 +102,17 @@ impl StepPool {
             // would wait for as long as what comes now: it goes first.
             pass().await;
         }
-        self.turns.take(tenant).await
+        loop {
+            while let Some(wait) = self.evaluation.wait(tenant) {
+                metrics::counter!("baton_evaluation_waits_total").increment(1);
+                tokio::time::sleep(wait).await;
+            }
+            let turn = self.turns.take(tenant).await;
+            // Many wait for the same moment, and the first of them may use all of the next one.
+            if self.evaluation.wait(tenant).is_none() {
+                return turn;
+            }
+        }
     }
 
     /// Computes something of a tenant's that belongs to no run, in its turn. A panic is this caller's error alone.
@@ -151,7 +165,8 @@ impl StepPool {
             self.before_work(&Work { kind, tenant, run: None, tags: &[] });
             work.await
         };
-        paced_polls(turn.gives_way(), AssertUnwindSafe(work).catch_unwind()).await.map_err(|panic| {
+        let work = paced_polls(turn.gives_way(), AssertUnwindSafe(work).catch_unwind());
+        self.evaluation.counted_polls(tenant, work).await.map_err(|panic| {
             let said = panic_text(panic.as_ref());
             tracing::error!(%tenant, work = kind.words(), panic = %said, "a computation panicked");
             metrics::counter!("baton_step_panics_total").increment(1);
@@ -187,10 +202,11 @@ impl StepPool {
             turn.unnote();
         }
         let _watched = self.watch.step(turn.place(), root, run, tenant);
-        let caught = catch_unwind(AssertUnwindSafe(|| {
+        let work = AssertUnwindSafe(|| {
             self.before_work(&Work { kind, tenant, run: Some(run), tags });
             paced(turn.gives_way(), work)
-        }));
+        });
+        let caught = self.evaluation.counted(tenant, || catch_unwind(work));
         caught.map_err(|panic| {
             let said = panic_text(panic.as_ref());
             tracing::error!(%run, panic = %said, "a step panicked");

@@ -47,6 +47,7 @@ impl StepThreads {
     pub fn with(threads: usize) -> std::io::Result<Self> {
         let places = threads.max(1);
         baton_engine::on_pause(super::breather);
+        baton_engine::on_use(super::evaluation::evaluated);
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(places).thread_name("baton-step").thread_stack_size(STACK_BYTES);
         let runtime = builder.on_thread_start(|| STEPPING.set(true)).enable_all().build()?;

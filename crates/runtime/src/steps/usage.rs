@@ -1,9 +1,10 @@
 //! How much tenants have computed lately, in time on step threads.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use baton_model::TenantId;
+use tokio::time::Instant;
 
 /// What is looked at: this segment of time, and the one before it.
 const STRETCH: Duration = Duration::from_millis(100);

@@ -25,6 +25,8 @@ pub enum WorkKind {
     Compare,
     /// Lines of a file that comes in.
     Import,
+    /// A state is written beside its log.
+    Checkpoint,
 }
 
 impl WorkKind {
@@ -42,6 +44,7 @@ impl WorkKind {
             Self::Answers => "looking for answers",
             Self::Compare => "comparing runs",
             Self::Import => "an import",
+            Self::Checkpoint => "writing a checkpoint",
         }
     }
 }

@@ -25,7 +25,7 @@ enum Next {
 
 /// A model that thinks aloud when it is told to.
 struct Muse {
-    next: Mutex<mpsc::UnboundedReceiver<Next>>,
+    next: Mutex<mpsc::Receiver<Next>>,
     calls: Count,
 }
 
@@ -33,8 +33,8 @@ struct Muse {
 type Count = std::sync::atomic::AtomicUsize;
 
 impl Muse {
-    fn new() -> (Arc<Self>, mpsc::UnboundedSender<Next>) {
-        let (tell, next) = mpsc::unbounded_channel();
+    fn new() -> (Arc<Self>, mpsc::Sender<Next>) {
+        let (tell, next) = mpsc::channel(64);
         (Arc::new(Self { next: Mutex::new(next), calls: Count::new(0) }), tell)
     }
 
@@ -133,17 +133,17 @@ async fn thoughts_are_on_the_log_before_the_answer_and_a_replay_has_the_same() {
     let world = World::open(Disk::default(), Arc::default(), thinking(&muse)).await;
     let run = started(&world, "full").await;
     asked(&muse, 1).await;
-    tell.send(Next::Thinks("First I look at ")).unwrap();
-    tell.send(Next::Thinks("the question. ")).unwrap();
+    tell.try_send(Next::Thinks("First I look at ")).unwrap();
+    tell.try_send(Next::Thinks("the question. ")).unwrap();
     assert_eq!(until_told(&world, &run, 1).await, ["0 First I look at the question. "], "words are gathered");
     assert_eq!(world.status(&run).await, RunStatus::Running, "and the model has not answered yet");
     // The beginning of a secret waits for the rest of it.
-    tell.send(Next::Thinks("It says sk-li")).unwrap();
+    tell.try_send(Next::Thinks("It says sk-li")).unwrap();
     assert_eq!(until_told(&world, &run, 2).await[1], "1 It says ");
-    tell.send(Next::Thinks("ve-1234 somewhere. ")).unwrap();
+    tell.try_send(Next::Thinks("ve-1234 somewhere. ")).unwrap();
     assert_eq!(until_told(&world, &run, 3).await[2], "2 [REDACTED:key] somewhere. ");
-    tell.send(Next::Thinks("So be it.")).unwrap();
-    tell.send(Next::Answers("Done.")).unwrap();
+    tell.try_send(Next::Thinks("So be it.")).unwrap();
+    tell.try_send(Next::Answers("Done.")).unwrap();
     world.completed_with(&run, &json!("Done."), "the end").await;
     let all = told(&world, &run).await;
     let pieces: String = all[..all.len() - 1].iter().map(|piece| piece.split_once(' ').unwrap().1).collect();
@@ -159,8 +159,8 @@ async fn thoughts_are_on_the_log_before_the_answer_and_a_replay_has_the_same() {
     let place = place.iter().rposition(|stored| stored.kind == "agent.reasoning.delta").unwrap() as u64;
     let branch = world.fork(&run, forking::branch_at(place)).await;
     asked(&muse, 2).await;
-    tell.send(Next::Thinks("Otherwise.")).unwrap();
-    tell.send(Next::Answers("Done otherwise.")).unwrap();
+    tell.try_send(Next::Thinks("Otherwise.")).unwrap();
+    tell.try_send(Next::Answers("Done otherwise.")).unwrap();
     world.completed_with(&branch, &json!("Done otherwise."), "the branch").await;
     let own = told(&world, &branch).await;
     assert!(!own.iter().any(|piece| piece.ends_with(" Otherwise.") && !piece.starts_with('=')), "{own:?}");
@@ -172,8 +172,8 @@ async fn a_thought_that_is_over_at_once_is_told_as_a_whole() {
     let (muse, tell) = Muse::new();
     let world = World::open(Disk::default(), Arc::default(), thinking(&muse)).await;
     for (verbosity, expected) in [("summary", vec!["= Quickly done.".to_owned()]), ("off", Vec::new())] {
-        tell.send(Next::Thinks("Quickly done.")).unwrap();
-        tell.send(Next::Answers("Done.")).unwrap();
+        tell.try_send(Next::Thinks("Quickly done.")).unwrap();
+        tell.try_send(Next::Answers("Done.")).unwrap();
         let run = started(&world, verbosity).await;
         world.completed_with(&run, &json!("Done."), "the end").await;
         assert_eq!(told(&world, &run).await, expected, "{verbosity}");
@@ -187,7 +187,7 @@ async fn a_call_that_is_made_again_after_a_crash_does_not_go_on_with_the_thought
     let world = World::open(Disk::default(), Arc::default(), thinking(&muse)).await;
     let run = started(&world, "summary").await;
     asked(&muse, 1).await;
-    tell.send(Next::Thinks("Before the crash, ")).unwrap();
+    tell.try_send(Next::Thinks("Before the crash, ")).unwrap();
     assert_eq!(until_told(&world, &run, 1).await, ["0 Before the crash, "]);
     let clock = Arc::clone(&world.clock);
     let disk = world.store.disk();
@@ -195,13 +195,13 @@ async fn a_call_that_is_made_again_after_a_crash_does_not_go_on_with_the_thought
     let (other, tell) = Muse::new();
     let world = World::open(disk, clock, thinking(&other)).await;
     asked(&other, 1).await;
-    tell.send(Next::Thinks("After it. ")).unwrap();
+    tell.try_send(Next::Thinks("After it. ")).unwrap();
     for _ in 0..40 {
         world.clock.advance(250);
         world.settle().await;
     }
     assert_eq!(told(&world, &run).await, ["0 Before the crash, "], "pieces of two answers make no thought");
-    tell.send(Next::Answers("Done.")).unwrap();
+    tell.try_send(Next::Answers("Done.")).unwrap();
     world.completed_with(&run, &json!("Done."), "the end").await;
     assert_eq!(told(&world, &run).await, ["0 Before the crash, ", "= After it. "]);
     audited(&world, &run).await;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_model::{Decision, RunId, RunStatus};
+use baton_runtime::Options;
 use baton_store::Disk;
 use baton_testkit::SimClock;
 use common::scenario::{self, Scenario, call, deep, delegate, gate, led, parent, pipeline, race};
@@ -13,7 +14,7 @@ use common::{World, accept, in_time, options, who};
 use serde_json::{Value, json};
 
 /// More crashes than any scenario has commits: past this, something commits for ever.
-const MOST_CRASHES: u64 = 300;
+const MOST_CRASHES: u64 = 600;
 
 /// A disk on which the scenario's workflows are registered and nothing has run yet.
 async fn prepared(scenario: &Scenario) -> Disk {
@@ -52,7 +53,17 @@ async fn crashed(
     records_ahead: usize,
     commits: u64,
 ) -> Option<Disk> {
-    let world = World::open(disk, Arc::clone(clock), options(records_ahead)).await;
+    crashed_with(disk, clock, workflow, options(records_ahead), commits).await
+}
+
+async fn crashed_with(
+    disk: Disk,
+    clock: &Arc<SimClock>,
+    workflow: &str,
+    options: Options,
+    commits: u64,
+) -> Option<Disk> {
+    let world = World::open(disk, Arc::clone(clock), options).await;
     world.store.crash_after(commits);
     let died = tokio::select! {
         () = run_to_end(&world, workflow) => false,
@@ -63,6 +74,10 @@ async fn crashed(
 }
 
 async fn crash_everywhere(records_ahead: usize) {
+    crash_everywhere_with(records_ahead, options).await;
+}
+
+async fn crash_everywhere_with(records_ahead: usize, options: fn(usize) -> Options) {
     for scenario in scenario::all() {
         let disk = prepared(&scenario).await;
         let workflow = root(&scenario);
@@ -72,7 +87,8 @@ async fn crash_everywhere(records_ahead: usize) {
             let context =
                 format!("{}, {records_ahead} ahead, crashed after {commits}, seed {}", scenario.name, common::seed());
             let clock = Arc::new(SimClock::default());
-            let Some(left) = crashed(disk.clone(), &clock, &workflow, records_ahead, commits).await else {
+            let Some(left) = crashed_with(disk.clone(), &clock, &workflow, options(records_ahead), commits).await
+            else {
                 // One step, one commit; or all of them in one.
                 assert!(commits >= if records_ahead == 1 { 5 } else { 1 }, "{context}: too few places to crash at");
                 break;
@@ -88,6 +104,14 @@ async fn crash_everywhere(records_ahead: usize) {
 #[tokio::test]
 async fn every_step_its_own_commit() {
     crash_everywhere(1).await;
+}
+
+/// Checkpoints are commits of their own, so there are more places to die at; what comes out is what comes out without.
+#[tokio::test]
+async fn with_a_checkpoint_after_every_record() {
+    for records_ahead in [1, 512] {
+        crash_everywhere_with(records_ahead, |ahead| Options { checkpoint_every: 1, ..options(ahead) }).await;
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,13 @@ use baton_store_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 
 fn who() -> Principal {
-    Principal { tenant: TenantId::new("t"), subject: "key".to_owned(), scopes: Scopes::all(), test: true }
+    Principal {
+        tenant: TenantId::new("t"),
+        subject: "key".to_owned(),
+        acts_for: None,
+        scopes: Scopes::all(),
+        test: true,
+    }
 }
 
 /// A run whose log is large enough to need new pages.

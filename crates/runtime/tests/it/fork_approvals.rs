@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 /// Everything but the scope to answer.
 fn maker() -> Principal {
     let scopes = Scopes::of(Scopes::all().iter().filter(|scope| *scope != Scope::ApprovalsRespond));
-    Principal { subject: "key-2".to_owned(), scopes, ..who() }
+    Principal { subject: "key-2".to_owned(), acts_for: None, scopes, ..who() }
 }
 
 fn real(from: u64) -> ForkRun {

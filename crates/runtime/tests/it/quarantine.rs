@@ -221,6 +221,77 @@ async fn a_log_that_does_not_fold_is_left_alone_and_can_be_ended_by_hand() {
     assert_eq!(world.host.quarantine(&tenant(), &run).await.unwrap(), None);
 }
 
+/// A record that reads back and is not what was written is as bad the next time: no second try, and no answer from it.
+#[tokio::test]
+async fn a_damaged_log_puts_its_tree_in_quarantine_and_is_not_served() {
+    let poison = Poison::default();
+    let before = world(&poison, Disk::default()).await;
+    let (run, other) = (before.start("flow").await, before.start("flow").await);
+    let ended = before.start("flow").await;
+    before.settle().await;
+    let clock = Arc::clone(&before.clock);
+    let mut disk = before.stop().await;
+    disk.damage(&run, 1);
+    let store = Arc::new(MemoryStore::from_disk(disk));
+    let world = World::seeded(Arc::clone(&store) as _, store, clock, poison.options(), seed() + 1).await;
+    pass(&world).await;
+    for whole in [&other, &ended] {
+        assert_eq!(world.status(whole).await, RunStatus::Completed, "others go on");
+    }
+    let held = world.host.quarantine(&tenant(), &run).await.unwrap().expect("in quarantine");
+    assert_eq!((held.cause.as_str(), held.run.as_str()), ("storage_damaged", run.as_str()));
+    assert!(held.detail.contains("sequence 1"), "{}", held.detail);
+    let refused =
+        world.host.pause(&who(), &run, PauseRun { drain: DrainPolicy::Immediate, reason: None }).await.unwrap_err();
+    assert_eq!(refused.code, code::RUN_QUARANTINED);
+    assert!(world.store.records(&run, 0, 100).await.is_err());
+    assert_eq!(world.store.records(&run, 0, 1).await.unwrap().len(), 1, "what comes before it is whole");
+
+    // Ended all the same, and one that had ended before is told of when it is read.
+    assert_eq!(world.host.cancel(&who(), &run, None).await.unwrap(), RunStatus::Cancelled);
+    let clock = Arc::clone(&world.clock);
+    let mut disk = world.stop().await;
+    disk.damage(&ended, 2);
+    // What a checkpoint still knows of it is right, and may be shown.
+    disk.forget_checkpoints();
+    let store = Arc::new(MemoryStore::from_disk(disk));
+    let world = World::seeded(Arc::clone(&store) as _, store, clock, poison.options(), seed() + 2).await;
+    assert!(world.store.records(&ended, 0, 100).await.is_err());
+    let shown = world.host.snapshot(&tenant(), &ended).await;
+    match shown {
+        // What its row knows, and why there is no more.
+        Ok(shown) => {
+            assert_eq!(shown.quarantine.expect("in quarantine").cause, "storage_damaged");
+            assert!(shown.variables.is_empty() && shown.outputs.is_none());
+        }
+        Err(refused) => {
+            assert_eq!((refused.code, refused.kind), (code::STORAGE_DAMAGED, baton_runtime::ErrorKind::Conflict));
+            assert_eq!(refused.details["sequence"], json!(2));
+            assert!(refused.message.contains("baton storage check"), "{refused}");
+        }
+    }
+}
+
+/// What a run is made of is not what was written: it is not driven by something else, and others are.
+#[tokio::test]
+async fn a_damaged_definition_puts_only_what_is_made_of_it_in_quarantine() {
+    let poison = Poison::default();
+    let before = world(&poison, Disk::default()).await;
+    before.register(Flow::chain("other", &[("a", "core.noop", json!({}))])).await;
+    let (run, other) = (before.start("flow").await, before.start("other").await);
+    let row = before.rows().await.into_iter().find(|row| row.id == run).unwrap();
+    let clock = Arc::clone(&before.clock);
+    let mut disk = before.stop().await;
+    disk.damage_blob(&row.digest);
+    let store = Arc::new(MemoryStore::from_disk(disk));
+    let world = World::seeded(Arc::clone(&store) as _, store, clock, poison.options(), seed() + 1).await;
+    pass(&world).await;
+    assert_eq!(world.status(&other).await, RunStatus::Completed, "others go on");
+    let held = world.host.quarantine(&tenant(), &run).await.unwrap().expect("in quarantine");
+    assert_eq!(held.cause, "storage_damaged");
+    assert!(held.detail.contains(&row.digest.to_string()), "{}", held.detail);
+}
+
 /// On real threads: steps run where they should, and those that panic take no thread along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_run_on_threads_of_their_own() {

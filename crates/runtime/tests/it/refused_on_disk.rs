@@ -16,7 +16,13 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn who(tenant: &str) -> Principal {
-    Principal { tenant: TenantId::new(tenant), subject: "key".to_owned(), scopes: Scopes::all(), test: true }
+    Principal {
+        tenant: TenantId::new(tenant),
+        subject: "key".to_owned(),
+        acts_for: None,
+        scopes: Scopes::all(),
+        test: true,
+    }
 }
 
 fn request(workflow: &str, input: &str) -> StartRun {

@@ -102,6 +102,7 @@ async fn a_takeover_adds_no_record_and_repeats_nothing() {
     b.audit("takeover").await;
     assert_eq!(audit_epochs(&b, "takeover").await, 2);
     assert_eq!((b.reader.generation(), c.reader.generation()), (1, 1), "nobody met anybody");
+    assert_eq!((b.store.lost(), c.store.lost()), (0, 0), "nobody met anybody");
 }
 
 /// A host that stops says so: the others go on at once, without waiting for its lease.

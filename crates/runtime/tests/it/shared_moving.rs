@@ -35,6 +35,7 @@ async fn an_idle_host_takes_work_off_a_busy_one() {
     b.audit("moved").await;
     assert_eq!(audit_epochs(&b, "moved").await, 2);
     assert_eq!((a.reader.generation(), b.reader.generation()), (1, 1), "nobody met anybody");
+    assert_eq!((a.store.lost(), b.store.lost()), (0, 0), "nobody met anybody");
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ async fn every_kind_of_command_is_computed_on_the_step_threads() {
         world.wait_for(&fork, |now| now.status.is_terminal() || now.interrupt.is_some()).await;
     }
     assert!(host.verify(&tenant(), &asked).await.unwrap().difference.is_none());
-    host.diff(&tenant(), &asked, &plain).await.unwrap();
+    host.diff(&tenant(), &asked, &plain, 0).await.unwrap();
 
     let file = export(&world, &asked).await;
     let there = elsewhere(Disk::default(), Arc::default(), places.options(options(512))).await;

@@ -89,6 +89,24 @@ async fn a_file_in_which_anything_was_changed_is_refused() {
     assert!(refused.message.contains("footer"), "{refused}");
 }
 
+#[tokio::test]
+async fn a_file_with_a_flipped_byte_is_refused_wherever_it_is() {
+    let (_, text) = sample().await;
+    let there = fresh().await;
+    let before = whole(&there.store.disk());
+    // Evenly through the file, the last line included, which tells what the others must be.
+    for at in (0..text.len() - 1).step_by(text.len() / 97).chain(text.len() - 60..text.len() - 1) {
+        let mut bytes = text.clone().into_bytes();
+        // Another letter, digit or sign: what is not text at all is refused before.
+        bytes[at] ^= 1;
+        let Ok(changed) = String::from_utf8(bytes) else { continue };
+        let refused = import(&there.host, &changed).await.err().unwrap_or_else(|| panic!("byte {at} is taken"));
+        assert_eq!(refused.kind, ErrorKind::Invalid, "byte {at}: {refused}");
+    }
+    assert_eq!(whole(&there.store.disk()), before);
+    import(&there.host, &text).await.unwrap();
+}
+
 /// A file that somebody made with care: the digest fits.
 async fn forged(change: impl Fn(&mut Vec<Value>)) -> Error {
     let (_, text) = sample().await;
@@ -214,8 +232,8 @@ async fn a_log_that_does_not_fold_is_refused() {
 #[tokio::test]
 async fn a_newer_format_says_so_and_something_else_is_recognised() {
     let (_, text) = sample().await;
-    let refused = refusal(&text.replacen("\"version\":1", "\"version\":4", 1)).await;
-    assert_eq!((&refused.details["version"], &refused.details["supported"]), (&json!(4), &json!(3)), "{refused}");
+    let refused = refusal(&text.replacen("\"version\":4", "\"version\":5", 1)).await;
+    assert_eq!((&refused.details["version"], &refused.details["supported"]), (&json!(5), &json!(4)), "{refused}");
     for other in ["", "hello\n", "{}\n", "[1]\n", "\u{feff}{}\n", "null\n"] {
         let refused = refusal(other).await;
         assert_eq!(refused.kind, ErrorKind::Invalid, "{other:?}: {refused}");

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use transferring::{elsewhere, export, fresh, import, import_as, lines, sealed};
 
 fn owner(tenant: &TenantId, principal: Option<&str>) -> Owner {
-    Owner { tenant: tenant.clone(), principal: principal.map(str::to_owned) }
+    Owner { tenant: tenant.clone(), principal: principal.map(str::to_owned), subject: None }
 }
 
 fn caller(subject: &str) -> Principal {
@@ -166,6 +166,17 @@ async fn what_is_served_is_what_is_proven() {
     other.verified(&run, "in another order").await;
 }
 
+/// The file as a version would have written it that knew no checksums, and otherwise byte by byte the same.
+fn text_without_checksums(file: &str) -> String {
+    let (mut text, mark) = (file.replacen("\"version\":4", "\"version\":3", 1), ",\"sum\":\"");
+    while let Some(begin) = text.find(mark) {
+        let value = begin + mark.len();
+        let end = value + text[value..].find('"').unwrap() + 1;
+        text.replace_range(begin..end, "");
+    }
+    text
+}
+
 /// What was written down with care to look alike comes in as this host would have written it.
 #[tokio::test]
 async fn an_event_that_can_be_read_in_two_ways_is_not_kept_that_way() {
@@ -173,11 +184,12 @@ async fn an_event_that_can_be_read_in_two_ways_is_not_kept_that_way() {
     let run = world.start("pipeline").await;
     world.ended(&run).await;
     let text = export(&world, &run).await;
-    let twice = text.replacen(r#""type":"run.completed""#, r#""type":"run.failed","type":"run.completed""#, 1);
-    assert_ne!(text, twice);
+    let plain = text_without_checksums(&text);
+    let twice = plain.replacen(r#""type":"run.completed""#, r#""type":"run.failed","type":"run.completed""#, 1);
+    assert_ne!(plain, twice);
     let body = twice.rsplit_once("{\"footer\"").unwrap().0;
     let digest = baton_model::Digest::of_bytes(body);
-    let mut footer = lines(&text).pop().unwrap();
+    let mut footer = lines(&plain).pop().unwrap();
     footer["footer"]["digest"] = json!(digest);
     let there = fresh().await;
     import(&there.host, &format!("{body}{footer}\n")).await.unwrap();

@@ -95,7 +95,13 @@ impl World {
 }
 
 pub(crate) fn who(tenant: &str) -> Principal {
-    Principal { tenant: TenantId::new(tenant), subject: "test".to_owned(), scopes: Scopes::all(), test: false }
+    Principal {
+        tenant: TenantId::new(tenant),
+        subject: "test".to_owned(),
+        acts_for: None,
+        scopes: Scopes::all(),
+        test: false,
+    }
 }
 
 #[tokio::test]

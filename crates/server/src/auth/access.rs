@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use baton_model::Scope;
 
+use super::runner::RunnerToken;
 use super::scope::Needs;
 use super::{Allowed, AnyKey, Unasked};
 use crate::app::App;
@@ -34,6 +35,8 @@ pub enum Access {
     Public,
     AnyKey,
     Scopes(&'static [Scope]),
+    /// A token of a runner instead of a key.
+    Runner,
 }
 
 /// An argument of a handler, and what it asks of the caller, if it does.
@@ -49,6 +52,9 @@ impl Argument for AnyKey {
 }
 impl<S: Needs> Argument for Allowed<S> {
     const ASKS: Option<Access> = Some(Access::Scopes(S::SCOPES));
+}
+impl Argument for RunnerToken {
+    const ASKS: Option<Access> = Some(Access::Runner);
 }
 impl<S: Needs> Argument for Unasked<S> {
     const ASKS: Option<Access> = Some(Access::Scopes(S::SCOPES));
@@ -101,6 +107,6 @@ const fn only(asks: &[Option<Access>]) -> Access {
     }
     match found {
         Some(access) => access,
-        None => panic!("a handler says who may call it: Allowed<…>, Unasked<…>, AnyKey or Public"),
+        None => panic!("a handler says who may call it: Allowed<…>, Unasked<…>, AnyKey, RunnerToken or Public"),
     }
 }

@@ -55,5 +55,7 @@ named!(
     MemoryRead,
     MemoryWrite,
     RunsPrune,
+    RunnersManage,
+    RunnersManageAny,
     HostOperate,
 );

@@ -21,7 +21,7 @@ use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
-use crate::sse::PAGE;
+use crate::sse::{PAGE, PAGE_BYTES};
 
 const BUNDLE_VERSION: &str = "1.0";
 /// What a bundle may weigh; beyond it events, then spans, are left out from the end, and the bundle says so.
@@ -108,7 +108,7 @@ impl Log {
         // A run that goes on while it is looked at must not keep the reader for ever.
         let mut end = None;
         loop {
-            let page = host.events(tenant, run, after, PAGE).await?;
+            let page = host.events_within(tenant, run, after, PAGE, PAGE_BYTES).await?;
             let end = *end.get_or_insert(page.next_seq);
             for line in &page.events {
                 if line.seq >= end {
@@ -120,7 +120,7 @@ impl Log {
                 }
                 after = Some(line.seq);
             }
-            if page.events.len() < PAGE {
+            if page.events.is_empty() || page.reaches_end(after) {
                 return Ok(log);
             }
         }

@@ -20,7 +20,7 @@ use crate::headers::{self, EventsAs};
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::APPLICATION_JSON;
-use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms, stream_response};
+use crate::sse::{Feed, Modes, PAGE, PAGE_BYTES, Pieces as _, buffer_ms, stream_response};
 
 /// Follow a run's events, or read them all with `Accept: application/json`.
 #[utoipa::path(get, path = "/v1/runs/{runId}/events", tag = "events",
@@ -32,7 +32,8 @@ use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms, stream_response};
     responses(
         (status = 200, description = "Server-sent events until the run ends", content_type = "text/event-stream", body = String),
         (status = 400, description = "The mode or the buffer is wrong", body = baton_api::ErrorBody),
-        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 429, description = "The tenant has as many streams as it may have", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -47,10 +48,11 @@ pub(crate) async fn get(
     match headers::events_as(&headers) {
         EventsAs::Json => whole_log(app.host.clone(), tenant, run).await,
         EventsAs::Stream => {
+            let open = app.quotas.stream(&who.tenant)?;
             let after = last_event_id(&headers, &run);
             let shutdown = app.shutdown.clone();
             let feed = Feed::open(app.host.clone(), who, run, after, modes, buffer, shutdown).await?;
-            Ok(stream_response(feed.into_body()))
+            Ok(stream_response(feed.into_body(open)))
         }
     }
 }
@@ -63,7 +65,7 @@ fn last_event_id(headers: &HeaderMap, run: &RunId) -> Option<u64> {
 
 /// The log up to its length now, written page by page as it lies in storage.
 async fn whole_log(host: Host, tenant: TenantId, run: RunId) -> Result<Response, ApiError> {
-    let first = host.events(&tenant, &run, None, PAGE).await?;
+    let first = host.events_within(&tenant, &run, None, PAGE, PAGE_BYTES).await?;
     let end = first.next_seq;
     let mut response = if reaches(&first, end) {
         let mut out = event_view::LOG_BEGINS.to_vec();
@@ -90,7 +92,7 @@ fn paged(host: Host, tenant: TenantId, run: RunId, first: EventPage, end: u64) -
             if rest.done {
                 return None;
             }
-            let chunk = match host.events(&tenant, &run, Some(rest.after), PAGE).await {
+            let chunk = match host.events_within(&tenant, &run, Some(rest.after), PAGE, PAGE_BYTES).await {
                 Ok(page) => {
                     let mut out = Vec::new();
                     event_view::push_all(&mut out, &page, false);

@@ -32,6 +32,8 @@ struct Documented {
 
 /// The scheme under which the document knows API keys.
 pub(crate) const BEARER: &str = "bearer";
+/// The scheme of runners' tokens.
+pub(crate) const RUNNER: &str = "runner";
 
 /// The handlers of one path.
 macro_rules! operations {
@@ -88,6 +90,7 @@ impl Documented {
             Access::Public => Some(vec![SecurityRequirement::default()]),
             // A key, which the document asks for everywhere.
             Access::AnyKey => None,
+            Access::Runner => Some(vec![SecurityRequirement::new(RUNNER, [""; 0])]),
             Access::Scopes(scopes) => {
                 Some(vec![SecurityRequirement::new(BEARER, scopes.iter().map(|scope| scope.as_str()))])
             }

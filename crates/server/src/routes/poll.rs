@@ -22,6 +22,9 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 const MAX_TIMEOUT_SECONDS: u64 = 60;
 const DEFAULT_LIMIT: u64 = 1000;
 const MAX_LIMIT: u64 = 10_000;
+/// What an answer may weigh, unless it is a single event: it is held until its reader has it. What does not fit is behind
+/// `lastEventSeq`, and is there at once for whoever asks again.
+const MAX_BYTES: usize = 1024 * 1024;
 
 struct Poll {
     after: Option<u64>,
@@ -69,7 +72,7 @@ async fn wait(app: &App, tenant: &TenantId, run: &RunId, poll: &Poll) -> Result<
     let deadline = Instant::now() + poll.timeout;
     let mut changes = app.host.subscribe(run);
     loop {
-        let page = app.host.events(tenant, run, poll.after, poll.limit).await?;
+        let page = app.host.events_within(tenant, run, poll.after, poll.limit, MAX_BYTES).await?;
         if is_answer(&page, poll.after) {
             return Ok(page);
         }

@@ -5,8 +5,8 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::RunList;
-use baton_model::{RunId, RunStatus, TenantId, WorkflowId};
-use baton_store::RunFilter;
+use baton_model::{RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use baton_store::{RunFilter, RunPlace};
 
 use crate::app::App;
 use crate::auth::Allowed;
@@ -93,6 +93,7 @@ fn filter(tenant: &TenantId, params: &Params) -> Result<Option<RunFilter>, ApiEr
         let cost = text.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost >= 0.0);
         cost.ok_or_else(|| bad("minCostUsd", "must be a number of dollars"))
     });
+    let (created_until, updated_until) = (params.instant("createdBefore")?, params.instant("updatedBefore")?);
     Ok(Some(RunFilter {
         tenant: Some(tenant.clone()),
         status,
@@ -103,9 +104,11 @@ fn filter(tenant: &TenantId, params: &Params) -> Result<Option<RunFilter>, ApiEr
         id_prefix: params.one("idPrefix")?.map(str::to_owned),
         ids: Vec::new(),
         created_from: params.instant("createdAfter")?,
-        created_until: params.instant("createdBefore")?,
+        // A run is not younger than what happened last in it, and lists are in the order of creation: this saves going
+        // through all that is newer.
+        created_until: created_until.into_iter().chain(updated_until).min(),
         updated_from: params.instant("updatedAfter")?,
-        updated_until: params.instant("updatedBefore")?,
+        updated_until,
         diverged: params.flag("diverged")?,
         over_budget: params.flag("overBudget")?,
         cost_usd_from: cost.transpose()?,
@@ -116,12 +119,16 @@ fn filter(tenant: &TenantId, params: &Params) -> Result<Option<RunFilter>, ApiEr
     }))
 }
 
-fn write_cursor(position: u64) -> String {
-    URL_SAFE_NO_PAD.encode(position.to_be_bytes())
+fn write_cursor(place: RunPlace) -> String {
+    let (at, position) = (place.created_at.as_micros().to_be_bytes(), place.position.to_be_bytes());
+    URL_SAFE_NO_PAD.encode([at, position].concat())
 }
 
-fn read_cursor(text: &str) -> Option<u64> {
-    URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(u64::from_be_bytes)
+fn read_cursor(text: &str) -> Option<RunPlace> {
+    let bytes: [u8; 16] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+    let (at, position) = bytes.split_first_chunk::<8>()?;
+    let created_at = Timestamp::from_micros(i64::from_be_bytes(*at));
+    Some(RunPlace { created_at, position: u64::from_be_bytes(position.try_into().ok()?) })
 }
 
 #[cfg(test)]
@@ -176,9 +183,10 @@ mod tests {
 
     #[test]
     fn cursors_survive_the_trip() {
-        for position in [0, 1, u64::MAX] {
-            assert_eq!(read_cursor(&write_cursor(position)), Some(position));
+        let place = |micros, position| RunPlace { created_at: Timestamp::from_micros(micros), position };
+        for place in [place(0, 0), place(1, u64::MAX), place(i64::MAX, 1)] {
+            assert_eq!(read_cursor(&write_cursor(place)), Some(place));
         }
-        assert_eq!(read(&format!("cursor={}", write_cursor(7))).unwrap().cursor, Some(7));
+        assert_eq!(read(&format!("cursor={}", write_cursor(place(8, 7)))).unwrap().cursor, Some(place(8, 7)));
     }
 }

@@ -161,7 +161,7 @@ fn check_unsupported(run: &api::StartRun) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_tags(tags: &[String]) -> Result<(), ApiError> {
+pub(super) fn check_tags(tags: &[String]) -> Result<(), ApiError> {
     if tags.len() > MAX_TAGS {
         return Err(ApiError::at("/tags", "may have at most 100 entries").with("max", MAX_TAGS));
     }

@@ -6,8 +6,8 @@ use super::operations::{Operations, operations, verbatim};
 use super::{
     activity, agents, ancestry, annotations, artifacts, chat, control, conversations, dead_letters, debug_bundle, diff,
     discovery, envelope_schemas, events, fork, health, interrupts, memory, metrics_page, openapi, poll, prompts, prune,
-    quarantine, run_list, runs, state, system, tools, transfer, vendor_extensions, verify, webhook_list, webhooks,
-    workflow_versions, workflows, workspace,
+    quarantine, retention, run_list, runners, runs, state, system, tools, transfer, vendor_extensions, verify,
+    webhook_list, webhooks, workflow_versions, workflows, workspace,
 };
 
 /// The operations of this host, by how they are mounted.
@@ -30,10 +30,19 @@ impl Table {
                 operations!(health::readiness),
                 operations!(metrics_page::page),
             ],
-            limited: [documents(), runs(), interrupts(), workflows(), agents(), ledgers(), webhooks()]
-                .into_iter()
-                .flatten()
-                .collect(),
+            limited: [
+                documents(),
+                runs(),
+                interrupts(),
+                workflows(),
+                agents(),
+                ledgers(),
+                webhooks(),
+                runner_channel(),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             run: operations!(runs::get),
             verbs: vec![
                 operations!(diff::get),
@@ -72,6 +81,8 @@ fn runs() -> Vec<Operations> {
         operations!(state::surroundings),
         verbatim(operations!(workspace::at_record)),
         operations!(verify::post),
+        operations!(retention::bulk_prune),
+        operations!(retention::due),
         operations!(quarantine::list),
         operations!(quarantine::release),
     ]
@@ -137,6 +148,21 @@ fn webhooks() -> Vec<Operations> {
         operations!(dead_letters::redeliver_all),
         operations!(dead_letters::forget_one),
         operations!(dead_letters::redeliver_one),
+    ]
+}
+
+/// Runners and their tokens. What is sent to runners, and a new token, is not masked.
+fn runner_channel() -> Vec<Operations> {
+    vec![
+        verbatim(operations!(runners::tokens::list, runners::tokens::create)),
+        operations!(runners::tokens::own),
+        operations!(runners::tokens::revoke),
+        operations!(runners::list, runners::register),
+        operations!(runners::put_tools),
+        operations!(runners::sign_off),
+        verbatim(operations!(runners::dispatch)),
+        operations!(runners::results),
+        operations!(runners::reports),
     ]
 }
 

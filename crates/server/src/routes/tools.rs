@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::Principal;
 use baton_model::tool::SafetyTier;
-use baton_tool::ToolDescriptor;
 use baton_tool::catalog::Source;
 use baton_tool::hooks::Held;
+use baton_tool::{Audience, ToolDescriptor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,6 +48,11 @@ impl HeldScopes {
     }
 }
 
+/// Whose tools a caller sees.
+fn audience(who: &Principal) -> Audience<'_> {
+    Audience { tenant: &who.tenant, subject: who.acts_for.as_deref() }
+}
+
 /// What may be called here.
 #[utoipa::path(get, path = "/v1/tools", tag = "tools",
     params(
@@ -68,7 +73,7 @@ pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) ->
         Some("compact") => true,
         Some(_) => return Err(bad("view", "must be compact or absent")),
     };
-    let mut tools = app.host.options().tools.catalog(&who.tenant, HeldScopes::of(&who).held());
+    let mut tools = app.host.options().tools.catalog(audience(&who), HeldScopes::of(&who).held());
     tools.retain(|tool| source.is_none_or(|source| tool.source == source));
     if !compact {
         return Ok(Reply::ok(&tools).into_response());
@@ -88,7 +93,7 @@ pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) ->
         (status = 200, description = "The tool", body = baton_tool::ToolDescriptor),
         (status = 404, description = "No such tool, or not for this caller", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(State(app): State<App>, who: AnyKey, Ids(id): Ids<String>) -> Result<Response, ApiError> {
-    let tool = app.host.options().tools.describe(&who.tenant, HeldScopes::of(&who).held(), &id);
+    let tool = app.host.options().tools.describe(audience(&who), HeldScopes::of(&who).held(), &id);
     let tool =
         tool.ok_or_else(|| ApiError::not_found("There is no such tool here. GET /v1/tools lists those that are."))?;
     Ok(Reply::ok(&tool).into_response())

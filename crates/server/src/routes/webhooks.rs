@@ -16,7 +16,13 @@ use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
+use crate::routes::runs::check_tags;
 use crate::routes::webhook_events::check_event;
+
+/// Longer than any address that is used, as servers and proxies refuse such.
+const MAX_URL_BYTES: usize = 2048;
+/// More than there are types of events.
+const MAX_EVENTS: usize = 500;
 
 pub(super) fn secret(registered: RegisteredWebhook) -> WebhookSecret {
     let RegisteredWebhook { id, secret, fingerprint } = registered;
@@ -48,6 +54,14 @@ fn check(asked: api::NewWebhook, who: &Principal) -> Result<NewWebhook, ApiError
     if asked.events.is_empty() || asked.events.iter().any(String::is_empty) {
         return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
     }
+    if asked.events.len() > MAX_EVENTS {
+        return Err(ApiError::at("/events", "may have at most 500 entries").with("max", MAX_EVENTS));
+    }
+    if asked.url.len() > MAX_URL_BYTES {
+        return Err(ApiError::at("/url", "may have at most 2048 bytes").with("max", MAX_URL_BYTES));
+    }
+    // As with runs: no run has a tag that is not like this.
+    check_tags(asked.tags.as_deref().unwrap_or_default())?;
     for (index, name) in asked.events.iter().enumerate() {
         check_event(name).map_err(|problem| problem.with("pointer", format!("/events/{index}")))?;
     }
@@ -99,6 +113,22 @@ mod tests {
         ] {
             let error = check(bad).unwrap_err();
             assert_eq!((error.status.as_u16(), error.code), (400, "validation_error"), "{bad}");
+        }
+        let asked = |url: usize, tags: usize, tag: usize, events: usize| {
+            let tags = vec!["t".repeat(tag); tags];
+            let body = serde_json::json!({"url": "x".repeat(url), "events": vec!["*"; events], "tags": tags});
+            check(&body.to_string())
+        };
+        assert!(asked(2048, 100, 256, 500).is_ok());
+        for (bad, place) in [
+            (asked(2049, 1, 1, 1), "/url"),
+            (asked(1, 101, 1, 1), "/tags"),
+            (asked(1, 1, 257, 1), "/tags/0"),
+            (asked(1, 1, 0, 1), "/tags/0"),
+            (asked(1, 1, 1, 501), "/events"),
+        ] {
+            let error = bad.unwrap_err();
+            assert_eq!((error.status.as_u16(), &error.details["pointer"]), (400, &place.into()));
         }
         assert_eq!(check(r#"{"url":"x","events":["*"],"tenantId":"other"}"#).unwrap_err().status, 403);
     }

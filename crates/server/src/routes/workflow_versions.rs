@@ -84,7 +84,7 @@ pub(crate) async fn validate(
     body: Body,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let bytes = body::read(&headers, body, app.max_body_bytes).await?;
+    let bytes = body::read(&headers, body, app.max_body_bytes, app.arrival).await?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ApiError::invalid("The request body is not UTF-8."))?;
     let definition: Value = match serde_json::from_str(text) {
         Ok(definition) => definition,

@@ -23,6 +23,9 @@ use super::{AGAIN, HEARTBEAT, Pieces, frame};
 
 /// Events read, and written, at once.
 pub(crate) const PAGE: usize = 1024;
+/// What they may weigh. A reader that does not read has one page in the making, one on its way and what lies before the
+/// socket: all of it stays below a megabyte, unless a single event is larger.
+pub(crate) const PAGE_BYTES: usize = 256 * 1024;
 /// A long backlog is sent in several batches rather than held in memory.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 
@@ -80,7 +83,7 @@ impl Feed {
     ) -> Result<Self, Error> {
         let changes = host.subscribe(&run);
         let remarks = modes.wants_remarks().then(|| host.annotated(&run));
-        let first = host.events(&who.tenant, &run, after, PAGE).await?;
+        let first = host.events_within(&who.tenant, &run, after, PAGE, PAGE_BYTES).await?;
         // A state is never batched: the newest one says it all.
         let buffer = buffer.filter(|_| !modes.wants_snapshots());
         Ok(Self {
@@ -128,9 +131,9 @@ impl Feed {
         let opening = self.opening;
         let page = match self.first.take() {
             Some(page) => page,
-            None => self.host.events(&self.who.tenant, &self.run, self.after, PAGE).await?,
+            None => self.host.events_within(&self.who.tenant, &self.run, self.after, PAGE, PAGE_BYTES).await?,
         };
-        let ended = page.is_final(self.after);
+        let (ended, caught_up) = (page.is_final(self.after), page.events.is_empty() || page.reaches_end(self.after));
         let mut out = Vec::new();
         if self.modes.wants_snapshots() {
             self.snapshot(&page, opening, ended, &mut out).await?;
@@ -138,7 +141,7 @@ impl Feed {
             self.events(&page, &mut out);
         }
         // From here on nothing fails: until then the page may be read again.
-        (self.opening, self.ended, self.caught_up) = (false, ended, page.events.len() < PAGE);
+        (self.opening, self.ended, self.caught_up) = (false, ended, caught_up);
         if let Some(last) = page.events.last() {
             self.after = Some(last.seq);
         }

@@ -173,7 +173,7 @@ async fn a_turn_that_fails_is_told_as_one_and_the_dialogue_goes_on() {
     let ledger = VersionedStoreId::workspace(&baton_model::TenantId::new("acme"), "conversation/c");
     let item = Item { content: json!({"run": "run_never"}).to_string(), expires_at: None, meta: Meta::default() };
     let change = Change { version: 3, key: "turn/3".to_owned(), at: talk.site.host.now(), run: None, item: Some(item) };
-    let commit = Commit::alone(talk.store.generation(), vec![Write::Change { ledger, change }]);
+    let commit = Commit::new(talk.store.generation(), vec![Write::Change { ledger, change }]);
     talk.store.submit(commit).await.unwrap();
     let talk = Talk::on(Arc::clone(&talk.store)).await;
     talk.say("c", "Three.", "Third.").await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_model::{Event, RunId};
 use baton_runtime::Host;
 use baton_store::reads::*;
-use baton_store::{Commit, Journal as _, MemoryStore, RunRow, StoredRecord, Write};
+use baton_store::{Commit, Journal as _, LogChain, MemoryStore, RunRow, StoredRecord, Write};
 use serde_json::json;
 use support::{Site, host_options};
 
@@ -28,6 +28,7 @@ async fn doctored(store: &MemoryStore, run: &str, node: &str) -> (String, u64) {
         }
         records.push(StoredRecord::encode(&twin, &record));
     }
+    let row = RunRow { chain: LogChain::default(), ..row };
     let fresh = RunRow { id: twin.clone(), next_seq: 0, ..row.clone() };
     let writes =
         vec![Write::CreateRun(fresh), Write::Append { row: RunRow { id: twin.clone(), ..row }, expected: 0, records }];

@@ -33,7 +33,13 @@ async fn slow(ms: u64) -> (Site, String) {
 }
 
 fn acme() -> Principal {
-    Principal { tenant: TenantId::new("acme"), subject: "test".to_owned(), scopes: Scopes::all(), test: false }
+    Principal {
+        tenant: TenantId::new("acme"),
+        subject: "test".to_owned(),
+        acts_for: None,
+        scopes: Scopes::all(),
+        test: false,
+    }
 }
 
 fn kinds(frames: &[Frame]) -> Vec<&str> {

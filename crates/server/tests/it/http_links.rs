@@ -116,6 +116,8 @@ fn filled(path: &str, waiting: &Waiting) -> String {
         ("{webhookId}", "none"),
         ("{letterId}", "none"),
         ("{token}", "guess"),
+        ("{tokenId}", "none"),
+        ("{runnerId}", "none"),
         ("{file}", "none"),
     ] {
         path = path.replace(gap, value);
@@ -168,7 +170,7 @@ async fn no_answer_of_any_route_holds_a_link_for_who_may_not_answer() {
     let site = site(false).await;
     let kinds = workflows(&site).await;
     let all = operations(&site).await;
-    let (mut fine, mut looked) = (0, 0);
+    let (mut fine, mut looked, mut runners) = (0, 0, 0);
     for workflow in &kinds {
         let kept = waiting(&site, workflow).await;
         for (method, path) in &all {
@@ -186,6 +188,8 @@ async fn no_answer_of_any_route_holds_a_link_for_who_may_not_answer() {
             tells_nothing(&answer, &secrets, &context);
             fine += usize::from(answer.status.is_success());
             looked += 1;
+            // What a runner's token opens, no key does.
+            runners += usize::from(answer.text.contains("This needs a runner's token"));
         }
         let run = &kept.run;
         for query in [
@@ -213,7 +217,7 @@ async fn no_answer_of_any_route_holds_a_link_for_who_may_not_answer() {
         }
     }
     assert_eq!(looked, kinds.len() * (all.len() - 1), "every operation but the stream, which was read apart");
-    assert!(fine > looked / 3, "{fine} of {looked} told anything");
+    assert!(fine > (looked - runners) / 3, "{fine} of {looked} told anything, {runners} are for runners");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use baton_model::{Event, RunId};
 use baton_provider::{Price, Prices};
 use baton_runtime::Host;
 use baton_store::reads::*;
-use baton_store::{Commit, Journal as _, MemoryStore, RunRow, StoredRecord, Write};
+use baton_store::{Commit, Journal as _, LogChain, MemoryStore, RunRow, StoredRecord, Write};
 use serde_json::{Value, json};
 use support::{OTHER, Site, host_options};
 
@@ -158,7 +158,7 @@ async fn a_replay_that_diverged_is_found() {
         }
         records.push(StoredRecord::encode(&twin, &record));
     }
-    let row_of = |next_seq| RunRow { id: twin.clone(), next_seq, ..origin.clone() };
+    let row_of = |next_seq| RunRow { id: twin.clone(), next_seq, chain: LogChain::default(), ..origin.clone() };
     let append = Write::Append { row: row_of(origin.next_seq), expected: 0, records };
     let writes = vec![Write::CreateRun(row_of(0)), append];
     store.submit(Commit::new(store.generation(), writes)).await.unwrap();

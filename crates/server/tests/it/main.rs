@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod console_types;
+mod http2_connections;
 mod http_activity;
 mod http_agent_claims;
 mod http_agent_test_endpoints;
@@ -12,6 +13,7 @@ mod http_budgets;
 mod http_bytes;
 mod http_capabilities;
 mod http_client;
+mod http_connections;
 mod http_console;
 mod http_conversations;
 mod http_debug_bundle;
@@ -33,9 +35,13 @@ mod http_memory;
 mod http_models;
 mod http_prompts;
 mod http_questions;
+mod http_quotas;
+mod http_retention;
 mod http_run_summaries;
+mod http_runners;
 mod http_runs;
 mod http_secrets;
+mod http_slow_readers;
 mod http_spans;
 mod http_surface;
 mod http_system;

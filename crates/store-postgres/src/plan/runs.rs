@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use baton_model::{NodeId, RunId, Timestamp};
-use baton_store::StoredRecord;
-use baton_store::codec::{Existing, NewRun, integer};
+use baton_store::codec::{Existing, NewRun, integer, moved_sum, pruned_sum};
+use baton_store::{Checksum, Pruned, StoredRecord};
 
 use super::{Moved, Plan};
 use crate::insert;
@@ -16,6 +16,7 @@ impl<'a> Plan<'a> {
         let created: Vec<NewRun<'a>> = self.order.iter().filter_map(|id| self.created.get(*id).copied()).collect();
         if !created.is_empty() {
             all.push(insert::runs(Existing::Refuse, &created, self.me));
+            all.extend(insert::tags(&created));
             // A child belongs to whoever owns its tree.
             let roots = created.iter().filter_map(|created| created.row.root.as_ref());
             let mut roots: Vec<&str> =
@@ -50,12 +51,22 @@ impl<'a> Plan<'a> {
         if !self.moved.is_empty() {
             all.push(move_runs(&self.moved, self.me));
         }
+        if !self.first.is_empty() {
+            all.push(
+                Statement::new(FIRST_VERSIONS)
+                    .texts(self.first.keys().map(|run| run.as_str()))
+                    .list(self.first.values().map(|first| integer(first.memory)))
+                    .list(self.first.values().map(|first| integer(first.workspace))),
+            );
+        }
         if !self.pruned.is_empty() {
             all.push(
                 Statement::new(MARK_PRUNED)
                     .texts(self.pruned.keys().map(|run| run.as_str()))
                     .list(self.pruned.values().map(|pruned| pruned.at.as_micros()))
-                    .list(self.pruned.values().map(|pruned| pruned.log)),
+                    .list(self.pruned.values().map(|pruned| pruned.log))
+                    .list(self.pruned.iter().map(|(run, pruned)| pruned_sum(run, Pruned { log: true, ..*pruned })))
+                    .list(self.pruned.iter().map(|(run, pruned)| pruned_sum(run, Pruned { log: false, ..*pruned }))),
             );
         }
         if !self.dropped_logs.is_empty() {
@@ -75,19 +86,27 @@ pub(super) const GONE_SOURCES: &str = "SELECT 1 FROM runs WHERE id = ANY($1) AND
 pub(super) const NEEDED_LOGS: &str =
     "SELECT 1 FROM runs WHERE origin_run = ANY($1) AND origin_run IS NOT NULL AND NOT pruned_log";
 pub(super) const DROP_LOGS: &str = "DELETE FROM events WHERE run = ANY($1)";
-pub(super) const MARK_PRUNED: &str = "UPDATE runs SET pruned_at = new.at, pruned_log = runs.pruned_log OR new.log
-    FROM unnest($1::TEXT[], $2::BIGINT[], $3::BOOLEAN[]) AS new (id, at, log) WHERE runs.id = new.id";
+pub(super) const MARK_PRUNED: &str = "UPDATE runs SET pruned_at = new.at, pruned_log = runs.pruned_log OR new.log,
+        pruned_sum = CASE WHEN runs.pruned_log OR new.log THEN new.with_log ELSE new.without END
+    FROM unnest($1::TEXT[], $2::BIGINT[], $3::BOOLEAN[], $4::BIGINT[], $5::BIGINT[]) AS new (id, at, log, with_log, without)
+    WHERE runs.id = new.id";
+
+pub(super) const FIRST_VERSIONS: &str = "UPDATE runs SET first_memory = new.memory, first_workspace = new.workspace
+    FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[]) AS new (id, memory, workspace)
+    WHERE runs.id = new.id AND runs.first_memory IS NULL";
 
 /// Finds a run only where it is expected, and only if it is ours: the guard of every log.
 pub(super) const MOVE_RUNS: &str =
     "UPDATE runs SET next_seq = new.next_seq, updated_at = new.updated_at, status = new.status, \
         wake_at = new.wake_at, busy = new.busy, current_node = new.current_node, error_code = new.error_code, \
-        summary = new.summary, diverged = new.diverged, over_budget = new.over_budget, cost_usd = new.cost_usd
+        summary = new.summary, diverged = new.diverged, over_budget = new.over_budget, cost_usd = new.cost_usd, \
+        chain = new.chain, sum = new.sum
     FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::BOOLEAN[], \
-        $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::BOOLEAN[], $12::BOOLEAN[], $13::DOUBLE PRECISION[]) \
+        $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::BOOLEAN[], $12::BOOLEAN[], $13::DOUBLE PRECISION[], $14::BYTEA[], \
+        $15::BIGINT[]) \
         AS new (id, expected, next_seq, updated_at, status, wake_at, busy, current_node, error_code, summary, \
-        diverged, over_budget, cost_usd)
-    WHERE runs.id = new.id AND runs.next_seq = new.expected AND runs.owner = $14
+        diverged, over_budget, cost_usd, chain, sum)
+    WHERE runs.id = new.id AND runs.next_seq = new.expected AND runs.owner = $16
     RETURNING 1";
 
 fn move_runs<'a>(moved: &BTreeMap<&'a RunId, Moved<'a>>, me: u64) -> Statement<'a> {
@@ -107,6 +126,8 @@ fn move_runs<'a>(moved: &BTreeMap<&'a RunId, Moved<'a>>, me: u64) -> Statement<'
         .list(told.iter().map(|told| told.diverged))
         .list(told.iter().map(|told| told.over_budget))
         .list(told.iter().map(|told| told.cost_usd))
+        .list(rows().map(|row| row.chain.head.as_ref().map(Checksum::as_bytes)))
+        .list(rows().map(moved_sum))
         .value(integer(me))
         .touching(moved.len())
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId};
+use baton_store::codec::Stored as _;
 use baton_store::{AnnotationReads, AnnotationRow, Error, Quarantine};
 
 use crate::questions::bound;
@@ -16,7 +17,7 @@ impl AnnotationReads for PostgresStore {
             rows::columns::<AnnotationRow>()
         );
         let (run, after, limit) = (written(run.as_str()), written(after.unwrap_or_default()), bound(limit));
-        self.questions.list(&sql, &[&run, &after, &limit], rows::stored).await
+        self.questions.list_whole(AnnotationRow::TABLE, &sql, &[&run, &after, &limit], rows::stored).await
     }
 
     async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
@@ -48,11 +49,11 @@ impl AnnotationReads for PostgresStore {
         match tenant.map(|tenant| written(tenant.as_str())) {
             Some(tenant) => {
                 sql.push_str(" AND tenant = $3 ORDER BY root LIMIT $2");
-                self.questions.list(&sql, &[&after, &limit, &tenant], rows::stored).await
+                self.questions.list_whole(Quarantine::TABLE, &sql, &[&after, &limit, &tenant], rows::stored).await
             }
             None => {
                 sql.push_str(" ORDER BY root LIMIT $2");
-                self.questions.list(&sql, &[&after, &limit], rows::stored).await
+                self.questions.list_whole(Quarantine::TABLE, &sql, &[&after, &limit], rows::stored).await
             }
         }
     }

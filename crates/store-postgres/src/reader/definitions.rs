@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{Digest, TenantId, WorkflowId};
+use baton_store::codec::Stored as _;
 use baton_store::{DefinitionReads, Error, WorkflowVersion};
 
 use crate::text::{key, written};
@@ -11,7 +12,13 @@ use crate::{PostgresStore, rows};
 impl DefinitionReads for PostgresStore {
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT bytes FROM blobs WHERE digest = $1";
-        self.questions.one(sql, &[&digest.as_str()], rows::raw).await
+        let found: Option<Vec<u8>> = self.questions.one(sql, &[&digest.as_str()], rows::raw).await?;
+        match found {
+            Some(bytes) if !baton_store::is_blob_of(&bytes, digest) => {
+                Err(Error::Corrupt { reason: format!("the blob {digest} does not hold what it is named after") })
+            }
+            found => Ok(found),
+        }
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
@@ -26,7 +33,7 @@ impl DefinitionReads for PostgresStore {
              ORDER BY coalesce(long_id, id)",
             rows::columns::<WorkflowVersion>()
         );
-        self.questions.list(&sql, &[&written(tenant.as_str())], rows::stored).await
+        self.questions.list_whole(WorkflowVersion::TABLE, &sql, &[&written(tenant.as_str())], rows::stored).await
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {

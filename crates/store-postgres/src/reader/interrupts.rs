@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId};
+use baton_store::codec::Stored as _;
 use baton_store::{Error, InterruptFilter, InterruptReads, InterruptRow, Reply};
 use tokio_postgres::types::ToSql;
 
+use crate::conditions::{Query, Value};
 use crate::questions::bound;
-use crate::runs::{Query, Value};
 use crate::text::{key, written};
 use crate::{PostgresStore, rows};
 
@@ -26,7 +27,7 @@ impl InterruptReads for PostgresStore {
             .push_str(&format!(" ORDER BY requested_at, run, coalesce(long_node, node) LIMIT ${}", query.values.len()));
         let values: Vec<&(dyn ToSql + Sync)> =
             query.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.questions.list(&query.sql, &values, rows::stored).await
+        self.questions.list_whole(InterruptRow::TABLE, &query.sql, &values, rows::stored).await
     }
 
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {

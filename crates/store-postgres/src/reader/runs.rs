@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 use baton_store::codec::integer;
-use baton_store::{Error, Page, RunFilter, RunReads, RunRow, StoredRecord};
+use baton_store::{ActiveTrees, Error, KeptTree, Page, RunFilter, RunPlace, RunReads, RunRow, StoredRecord};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::questions::bound;
+use crate::questions::{Question, bound};
 use crate::text::{key, written};
-use crate::{PostgresStore, rows, runs};
+use crate::{PostgresStore, log, rows, run_counts, run_list, runs};
 
 #[async_trait]
 impl RunReads for PostgresStore {
@@ -18,20 +18,27 @@ impl RunReads for PostgresStore {
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        self.questions
-            .list(&runs::RECORDS, &[&written(run.as_str()), &integer(from), &bound(limit)], rows::stored)
-            .await
+        let id = written(run.as_str());
+        let values: [&(dyn ToSql + Sync); 3] = [&id, &integer(from), &bound(limit)];
+        log::read(&self.questions, run, from, limit, Question { sql: &runs::RECORDS, values: &values }, true).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
-        let (sql, values) = runs::query(filter);
-        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        let mut found = self.questions.list(&sql, &values, rows::run).await?;
-        // One more than asked for was fetched, to know whether there is another page.
-        let more = found.len() > filter.limit;
-        found.truncate(filter.limit);
-        let next = found.last().filter(|_| more).map(|(position, _)| *position);
-        Ok(Page { items: found.into_iter().map(|(_, row)| row).collect(), next })
+    async fn records_within(
+        &self,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        let id = written(run.as_str());
+        let values: [&(dyn ToSql + Sync); 4] = [&id, &integer(from), &bound(limit), &bound(bytes)];
+        let whole = bytes == usize::MAX;
+        let question = Question { sql: &runs::RECORDS_WITHIN, values: &values };
+        log::read(&self.questions, run, from, limit, question, whole).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
+        run_list::page(&self.questions, filter).await
     }
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
@@ -43,12 +50,36 @@ impl RunReads for PostgresStore {
     }
 
     async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
-        let sql = "SELECT status, count(*) FROM runs WHERE tenant = $1 GROUP BY status";
+        run_counts::read(&self.counted, &self.questions, tenant).await
+    }
+
+    async fn active_trees(&self, tenant: &TenantId) -> Result<ActiveTrees, Error> {
         let read =
             |row: &Row| rows::fields(row, |row| Ok((row.parsed("status", RunStatus::parse)?, row.count("count")?)));
-        let found = self.questions.list(sql, &[&written(tenant.as_str())], read).await?;
-        let count = |status| found.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
-        Ok(RunStatus::ALL.map(|status| (status, count(status))).to_vec())
+        let counts = self.questions.list(runs::ACTIVE_TREES, &[&written(tenant.as_str())], read).await?;
+        let mut active = ActiveTrees::default();
+        counts.into_iter().for_each(|(status, count)| active.add(status, count));
+        Ok(active)
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, Error> {
+        // No tenant is empty, so the empty one comes before all.
+        let after = after.map(|after| written(after.as_str())).unwrap_or_default();
+        let read = |row: &Row| rows::fields(row, |row| row.text("tenant").map(TenantId::new));
+        self.questions.list(runs::TENANTS, &[&after, &bound(limit)], read).await
+    }
+
+    async fn kept_trees(
+        &self,
+        tenant: &TenantId,
+        before: Option<RunPlace>,
+        limit: usize,
+    ) -> Result<Vec<KeptTree>, Error> {
+        let (at, position) =
+            before.map_or((i64::MAX, i64::MAX), |place| (place.created_at.as_micros(), integer(place.position)));
+        let read = |row: &Row| rows::fields(row, baton_store::codec::kept_tree);
+        let values: [&(dyn ToSql + Sync); 4] = [&written(tenant.as_str()), &at, &position, &bound(limit)];
+        self.questions.list(runs::KEPT_TREES, &values, read).await
     }
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::TenantId;
+use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_store::codec::versioned_row;
 use baton_store::{Change, Error, ReadView, VersionedReads, VersionedStoreId, VersionedStoreKind, VersionedStoreRow};
 use tokio_postgres::Row;
@@ -74,7 +75,8 @@ impl VersionedReads for PostgresStore {
                     .await?
             }
             VersionedStoreKind::Workspace => {
-                self.questions.one(runs::WORKSPACE_FLOOR, &[&tenant, &scope], rows::maybe_count).await?
+                let named = if ledger.scope == DEFAULT_WORKSPACE { "" } else { &*scope };
+                self.questions.one(runs::WORKSPACE_FLOOR, &[&tenant, &named], rows::maybe_count).await?
             }
         };
         let readers = readers.flatten();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
-use baton_store::codec::{integer, webhook_load};
+use baton_store::codec::{Stored as _, integer, webhook_load};
 use baton_store::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad, WebhookReads};
 
 use crate::questions::bound;
@@ -24,7 +24,12 @@ impl WebhookReads for PostgresStore {
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         self.questions
-            .list(&format!("SELECT {} FROM webhooks ORDER BY id", rows::columns::<Webhook>()), &[], rows::stored)
+            .list_whole(
+                Webhook::TABLE,
+                &format!("SELECT {} FROM webhooks ORDER BY id", rows::columns::<Webhook>()),
+                &[],
+                rows::stored,
+            )
             .await
     }
 
@@ -73,7 +78,7 @@ impl WebhookReads for PostgresStore {
             rows::columns::<Webhook>()
         );
         let (tenant, after) = (written(tenant.as_str()), written(after.map_or("", |after| after.as_str())));
-        self.questions.list(&sql, &[&tenant, &after, &bound(limit)], rows::stored).await
+        self.questions.list_whole(Webhook::TABLE, &sql, &[&tenant, &after, &bound(limit)], rows::stored).await
     }
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {

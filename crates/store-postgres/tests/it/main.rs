@@ -2,9 +2,11 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;
+mod damage;
 mod differential;
 mod errors;
 mod layout;
+mod million;
 mod moving;
 mod refusals;
 mod strange;

@@ -63,10 +63,20 @@ async fn everything_moves_to_a_database_and_back() {
     };
     for turn in 0..=200 {
         // Something of every table is there in the end.
-        let last = vec![(27, 0, 0, 1), (28, 0, 0, 1), (29, 2, 0, 0), (30, 0, 0, 0), (33, 0, 0, 0)];
+        let last = vec![
+            (27, 0, 0, 1),
+            (28, 0, 0, 1),
+            (29, 2, 0, 0),
+            (30, 0, 0, 0),
+            (33, 0, 0, 0),
+            (37, 0, 0, 0),
+            (37, 1, 0, 0),
+            (37, 2, 0, 0),
+        ];
         let ops = if turn == 200 { last } else { (0..3).map(|_| (next() % OPS, next(), next(), next())).collect() };
         for commit in Pen::new(&folder).await.write(&[(true, ops)]) {
-            let _ = folder.submit(Commit { generation: folder.generation(), ..commit }).await;
+            let writes = commit.into_iter().flat_map(|part| part.writes).collect();
+            let _ = folder.submit(Commit::new(folder.generation(), writes)).await;
         }
     }
     let postgres = PostgresStore::open_alone(&Settings::new(database.url.clone())).await.unwrap();

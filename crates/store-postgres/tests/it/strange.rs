@@ -8,9 +8,10 @@ use std::time::Duration;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::conformance::sample::row;
 use baton_store::{
-    AnnotationRow, Attempt, Change, Cluster, Commit, CommitError, DeadLetter, DeadLetterWrite, DeathReason, Delivery,
-    FailurePolicy, ForwardedCommand, InterruptFilter, InterruptRow, Item, Journal as _, LastFailure, Meta, Pruned,
-    Quarantine, ReadView, Recipient, Reply, RunFilter, RunRow, Store, StoredRecord, VersionedStoreId,
+    AnnotationRow, Attempt, Change, Checkpoint, CheckpointChunk, CheckpointWrite, Cluster, Commit, CommitError,
+    DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy, ForwardedCommand, InterruptFilter, InterruptRow,
+    Item, Journal as _, LastFailure, Meta, Pruned, Quarantine, ReadView, Recipient, Reply, RunFilter, RunRow,
+    RunnerRow, RunnerWrite, SpendingRow, StepRow, StepState, Store, StoredRecord, TokenRow, VersionedStoreId,
     VersionedStoreKind, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
@@ -127,6 +128,7 @@ impl Names {
             private: Some(self.text.clone()),
             versions: Versions { memory: i64::MAX.unsigned_abs(), workspace: 0 },
             part: Some(Part { outside: true, first: false }),
+            sum: None,
         }
     }
 
@@ -203,7 +205,7 @@ impl Names {
                 requested_at: edge(self.round),
                 expires_at: Some(edge(self.round)),
             }),
-            Write::PutBlob { digest: self.digest(), bytes: text().into_bytes() },
+            Write::PutBlob { digest: self.digest(), bytes: self.blob() },
             self.change(&self.memory, 1, false),
             self.change(&self.memory, 2, self.round.is_multiple_of(2)),
             Write::ForkVersionedStore { ledger: self.fork.clone(), base: self.memory.clone(), version: 1 },
@@ -211,6 +213,27 @@ impl Names {
                 run: self.run.clone(),
                 id: self.run.to_string(),
                 at: edge(self.round),
+                body: text(),
+            }),
+            Write::Checkpoint(CheckpointWrite::Put {
+                checkpoint: Checkpoint {
+                    run: self.run.clone(),
+                    seq: i64::MAX.unsigned_abs(),
+                    key: text(),
+                    chunks: vec![text(), self.digest().to_string()],
+                    digest: self.digest(),
+                    body: text().into_bytes(),
+                },
+                chunks: vec![CheckpointChunk {
+                    run: self.run.clone(),
+                    name: self.digest().to_string(),
+                    bytes: text().into_bytes(),
+                }],
+            }),
+            Write::PutSpending(SpendingRow {
+                run: self.child.clone(),
+                root: self.run.clone(),
+                seq: i64::MAX.unsigned_abs(),
                 body: text(),
             }),
             Write::Quarantine(Quarantine {
@@ -243,6 +266,33 @@ impl Names {
             Write::PutDelivery(self.delivery(i64::MAX.unsigned_abs())),
             Write::DeadLetters(DeadLetterWrite::Put(self.dead_letter(0))),
             Write::DeadLetters(DeadLetterWrite::Put(self.dead_letter(i64::MAX.unsigned_abs()))),
+            Write::Runners(RunnerWrite::PutToken(TokenRow {
+                id: self.letter(),
+                kind: text(),
+                tenant: self.tenant.clone(),
+                subject: text(),
+                name: text(),
+                hash: self.letter(),
+                scopes: text(),
+                created_at: edge(self.round),
+                expires_at: Some(edge(self.round + 1)),
+            })),
+            Write::Runners(RunnerWrite::PutRunner(RunnerRow {
+                key: self.letter(),
+                version: i64::MAX.unsigned_abs(),
+                epoch: 0,
+                seen_at: edge(self.round),
+                body: text(),
+            })),
+            Write::Runners(RunnerWrite::PutStep(StepRow {
+                key: self.letter(),
+                run: self.run.clone(),
+                owner: self.letter(),
+                state: StepState::Queued,
+                version: i64::MAX.unsigned_abs(),
+                at: edge(self.round),
+                body: text(),
+            })),
         ]
     }
 
@@ -263,6 +313,9 @@ impl Names {
             Write::ForgetHistory { ledger: self.memory.clone(), below: 2 },
             Write::DropVersionedStore(self.fork.clone()),
             Write::EndQuarantine { root: self.run.clone() },
+            Write::Runners(RunnerWrite::DeleteToken { id: self.letter() }),
+            Write::Runners(RunnerWrite::DeleteRunner { key: self.letter() }),
+            Write::Runners(RunnerWrite::DeleteStep { key: self.letter() }),
             Write::PruneReplies { before: Timestamp::from_micros(i64::MAX) },
             Write::Prune { run: self.child.clone(), pruned: Pruned { at: edge(self.round), log: true } },
         ];
@@ -280,7 +333,11 @@ impl Names {
     }
 
     fn digest(&self) -> Digest {
-        Digest::of_bytes(format!("{}{}", self.round, self.text))
+        Digest::of_bytes(self.blob())
+    }
+
+    fn blob(&self) -> Vec<u8> {
+        format!("{}{}", self.round, self.text).into_bytes()
     }
 }
 
@@ -298,6 +355,8 @@ fn kind(write: &Write) -> &'static str {
         Write::DropVersionedStore(_) => "DropLedger",
         Write::Prune { .. } => "Prune",
         Write::Annotate(_) => "Annotate",
+        Write::Checkpoint(_) => "Checkpoint",
+        Write::PutSpending(_) => "PutSpending",
         Write::Quarantine(_) => "Quarantine",
         Write::EndQuarantine { .. } => "EndQuarantine",
         Write::Probe { .. } => "Probe",
@@ -314,11 +373,12 @@ fn kind(write: &Write) -> &'static str {
         Write::HandOver { .. } => "HandOver",
         Write::ReleaseClaim { .. } => "ReleaseClaim",
         Write::AnswerForwarded { .. } => "AnswerLetter",
+        Write::Runners(_) => "Runners",
     }
 }
 
 /// How many arms there are above.
-const KINDS: usize = 27;
+const KINDS: usize = 30;
 
 #[derive(Default)]
 struct Answers(Vec<(&'static str, String)>);
@@ -337,6 +397,10 @@ async fn ask(store: &dyn Store, names: &Names) -> Answers {
         answers.add("run", store.run(run).await.unwrap());
         answers.add("records", store.records(run, 0, 9).await.unwrap());
         answers.add("quarantine", store.quarantine(run).await.unwrap());
+        answers.add("checkpoint", store.checkpoint(run, text, 0, u64::MAX).await.unwrap());
+        answers.add("marks", store.checkpoint_marks(run).await.unwrap());
+        answers.add("chunks", store.checkpoint_chunks(run, &[names.digest().to_string()]).await.unwrap());
+        answers.add("spending", store.spending(run, None, 9).await.unwrap());
     }
     let all = RunFilter { tenant: Some(tenant.clone()), limit: 9, ..RunFilter::default() };
     let filters = [
@@ -376,6 +440,11 @@ async fn ask(store: &dyn Store, names: &Names) -> Answers {
     answers.add("deliveries", store.deliveries_of(&names.webhook, 9).await.unwrap());
     answers.add("dead letters", store.dead_letters(&names.webhook, None, 9).await.unwrap());
     answers.add("quarantined", store.quarantined(Some(tenant), None, 9).await.unwrap());
+    answers.add("tokens", store.tokens(99).await.unwrap());
+    answers.add("token", store.token(&names.letter()).await.unwrap());
+    answers.add("runners", store.runners(99).await.unwrap());
+    answers.add("step", store.step(&names.letter()).await.unwrap());
+    answers.add("steps", store.steps_of(&names.letter(), StepState::Queued, 9).await.unwrap());
     answers.add("probe", store.last_probe().await.unwrap());
     answers
 }

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId};
+use baton_store::codec::Stored as _;
 use baton_store::{AnnotationReads, AnnotationRow, Error, Quarantine};
 use rusqlite::{Connection, params};
 
-use crate::query::{bound, list, one};
+use crate::query::{bound, list_whole, one};
 use crate::rows;
 use crate::store::SqliteStore;
 
@@ -18,7 +19,9 @@ impl AnnotationReads for SqliteStore {
             "SELECT {} FROM annotations WHERE run = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
             rows::columns::<AnnotationRow>()
         );
-        self.readers().read(move |c| list(c, &sql, params![run.as_str(), after, limit], rows::stored)).await
+        self.readers()
+            .read(move |c| list_whole(c, AnnotationRow::TABLE, &sql, params![run.as_str(), after, limit], rows::stored))
+            .await
     }
 
     async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
@@ -55,8 +58,14 @@ impl AnnotationReads for SqliteStore {
             };
             let sql = format!("SELECT {columns} FROM quarantine WHERE root > ?1{sql} ORDER BY root LIMIT ?2");
             match tenant {
-                Some(tenant) => list(c, &sql, params![after.unwrap_or_default(), limit, tenant], rows::stored),
-                None => list(c, &sql, params![after.unwrap_or_default(), limit], rows::stored),
+                Some(tenant) => list_whole(
+                    c,
+                    Quarantine::TABLE,
+                    &sql,
+                    params![after.unwrap_or_default(), limit, tenant],
+                    rows::stored,
+                ),
+                None => list_whole(c, Quarantine::TABLE, &sql, params![after.unwrap_or_default(), limit], rows::stored),
             }
         };
         self.readers().read(query).await

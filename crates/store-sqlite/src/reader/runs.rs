@@ -3,38 +3,50 @@
 use async_trait::async_trait;
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 use baton_store::codec::integer;
-use baton_store::{Error, Page, RunFilter, RunReads, RunRow, StoredRecord};
+use baton_store::{ActiveTrees, Error, KeptTree, Page, RunFilter, RunPlace, RunReads, RunRow, StoredRecord};
 use rusqlite::{Connection, params};
 
 use crate::query::{bound, list, one};
 use crate::store::SqliteStore;
-use crate::{rows, runs};
+use crate::{log, rows, run_list, runs};
+
+fn wrong_row(run: &RunId) -> rusqlite::Error {
+    rows::damaged(Error::Corrupt { reason: format!("the index of runs leads from {run} to another run") })
+}
 
 #[async_trait]
 impl RunReads for SqliteStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
         let id = run.clone();
-        self.readers().read(move |c| one(c, &runs::BY_ID, [id.as_str()], rows::stored)).await
-    }
-
-    async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        let id = run.clone();
         let query = move |c: &Connection| {
-            list(c, &runs::RECORDS, params![id.as_str(), integer(from), bound(limit)], rows::stored)
+            let found: Option<RunRow> = one(c, &runs::BY_ID, [id.as_str()], rows::stored)?;
+            // An index may lead to another row.
+            match found {
+                Some(row) if row.id != id => Err(wrong_row(&id)),
+                found => Ok(found),
+            }
         };
         self.readers().read(query).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
-        let (sql, values) = runs::query(filter);
-        let limit = filter.limit;
-        let mut found =
-            self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::run)).await?;
-        // One more than asked for was fetched, to know whether there is another page.
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|(position, _)| *position);
-        Ok(Page { items: found.into_iter().map(|(_, row)| row).collect(), next })
+    async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        self.records_within(run, from, limit, usize::MAX).await
+    }
+
+    async fn records_within(
+        &self,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        let id = run.clone();
+        self.readers().read(move |c| log::records(c, &id, from, limit, bytes)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
+        let filter = filter.clone();
+        self.readers().read(move |c| run_list::page(c, &filter)).await
     }
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
@@ -46,13 +58,50 @@ impl RunReads for SqliteStore {
     async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
         let tenant = tenant.clone();
         let query = move |c: &Connection| {
-            let mut counts = list(c, runs::COUNTS, [tenant.as_str()], |row| {
+            list(c, runs::COUNTS, [tenant.as_str()], |row| {
+                rows::fields(row, |row| Ok((row.parsed("status", RunStatus::parse)?, row.count("count")?)))
+            })
+        };
+        self.readers().read(query).await
+    }
+
+    async fn active_trees(&self, tenant: &TenantId) -> Result<ActiveTrees, Error> {
+        let tenant = tenant.clone();
+        let query = move |c: &Connection| {
+            let counts: Vec<(RunStatus, u64)> = list(c, runs::ACTIVE_TREES, [tenant.as_str()], |row| {
                 rows::fields(row, |row| Ok((row.parsed("status", RunStatus::parse)?, row.count("count")?)))
             })?;
-            let all = one(c, runs::TOTAL, [tenant.as_str()], rows::count)?.unwrap_or(0);
-            let others: u64 = counts.iter().map(|(_, count)| count).sum();
-            counts.push((RunStatus::Completed, all.saturating_sub(others)));
-            Ok(counts)
+            let mut active = ActiveTrees::default();
+            counts.into_iter().for_each(|(status, count)| active.add(status, count));
+            Ok(active)
+        };
+        self.readers().read(query).await
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, Error> {
+        // No tenant is empty, so the empty one comes before all.
+        let after = after.map_or(String::new(), ToString::to_string);
+        let query = move |c: &Connection| {
+            list(c, runs::TENANTS, params![after, bound(limit)], |row| {
+                rows::fields(row, |row| row.text("tenant").map(TenantId::new))
+            })
+        };
+        self.readers().read(query).await
+    }
+
+    async fn kept_trees(
+        &self,
+        tenant: &TenantId,
+        before: Option<RunPlace>,
+        limit: usize,
+    ) -> Result<Vec<KeptTree>, Error> {
+        let tenant = tenant.clone();
+        let (at, run) =
+            before.map_or((i64::MAX, i64::MAX), |place| (place.created_at.as_micros(), integer(place.position)));
+        let query = move |c: &Connection| {
+            list(c, runs::KEPT_TREES, params![tenant.as_str(), at, run, bound(limit)], |row| {
+                rows::fields(row, baton_store::codec::kept_tree)
+            })
         };
         self.readers().read(query).await
     }

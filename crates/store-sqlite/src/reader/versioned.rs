@@ -14,7 +14,7 @@ use crate::{read_view, rows, runs, versioned};
 impl VersionedReads for SqliteStore {
     async fn versioned_head(&self, ledger: &VersionedStoreId) -> Result<u64, Error> {
         let ledger = ledger.clone();
-        let found = self.readers().read(move |c| versioned::find(c, &ledger)).await?;
+        let found = self.readers().read(move |c| versioned::find_whole(c, &ledger)).await?;
         Ok(found.map_or(0, |place| place.version))
     }
 

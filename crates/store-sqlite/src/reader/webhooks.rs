@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
-use baton_store::codec::integer;
+use baton_store::codec::{Stored as _, integer};
 use baton_store::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad, WebhookReads};
 use rusqlite::{Connection, params};
 
-use crate::query::{bound, list, one};
+use crate::query::{bound, list, list_whole, one};
 use crate::store::SqliteStore;
 use crate::{dead_letters, rows};
 
@@ -24,7 +24,7 @@ impl WebhookReads for SqliteStore {
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         let sql = format!("SELECT {} FROM webhooks ORDER BY id", rows::columns::<Webhook>());
-        self.readers().read(move |c| list(c, &sql, [], rows::stored)).await
+        self.readers().read(move |c| list_whole(c, Webhook::TABLE, &sql, [], rows::stored)).await
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
@@ -58,7 +58,9 @@ impl WebhookReads for SqliteStore {
             rows::columns::<Webhook>()
         );
         let (tenant, after) = (tenant.to_string(), after.map(ToString::to_string).unwrap_or_default());
-        self.readers().read(move |c| list(c, &sql, params![tenant, after, bound(limit)], rows::stored)).await
+        self.readers()
+            .read(move |c| list_whole(c, Webhook::TABLE, &sql, params![tenant, after, bound(limit)], rows::stored))
+            .await
     }
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {

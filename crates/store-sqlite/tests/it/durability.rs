@@ -2,7 +2,7 @@ use crate::common;
 
 use baton_model::{Digest, RunId};
 use baton_store::reads::*;
-use baton_store::{Commit, CommitError, Error, Journal, Store as _, Write};
+use baton_store::{Checkpoint, CheckpointWrite, Commit, CommitError, Error, Journal, Store as _, Write};
 use baton_store_sqlite::{Gap, SqliteStore, VersionGap};
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 
@@ -218,4 +218,40 @@ async fn a_disk_that_is_full_at_start_is_found_by_a_probe() {
     store.close().await;
     let after = std::fs::metadata(dir.path().join("baton.db")).unwrap().len();
     assert!(after <= pages.max(1) + 64 * 1024, "probes leave nothing behind: {pages} and {after} bytes");
+}
+
+/// A cache that the disk has no room for is nobody's trouble.
+#[tokio::test]
+async fn a_checkpoint_that_finds_no_room_hurts_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
+    let generation = store.generation();
+    let create = |name: &str| Commit::new(generation, vec![Write::CreateRun(row(name))]);
+    store.submit(create("run_a")).await.unwrap();
+    store.limit_growth(Some(100)).await.unwrap();
+    let body: Vec<u8> = (0..8 * 1024 * 1024_u32).map(|n| n as u8).collect();
+    let checkpoint = Checkpoint {
+        run: RunId::new("run_a"),
+        seq: 0,
+        key: "k".to_owned(),
+        chunks: Vec::new(),
+        digest: Digest::of_bytes(&body),
+        body,
+    };
+    let put = Write::Checkpoint(CheckpointWrite::Put { checkpoint, chunks: Vec::new() });
+    // Between two that have room, perhaps in one transaction with them; and alone.
+    let before = store.submit(create("run_b"));
+    let large = store.submit(Commit::new(generation, vec![put.clone()]));
+    let behind = store.submit(create("run_c"));
+    before.await.unwrap();
+    assert!(matches!(large.await, Err(CommitError::Unavailable { .. })));
+    behind.await.unwrap();
+    let alone = store.submit(Commit::new(generation, vec![put])).await;
+    assert!(matches!(alone, Err(CommitError::Unavailable { .. })));
+    store.submit(create("run_d")).await.unwrap();
+    assert_eq!(store.generation(), generation, "it goes on");
+    for run in ["run_a", "run_b", "run_c", "run_d"] {
+        assert!(store.run(&RunId::new(run)).await.unwrap().is_some(), "{run}");
+    }
+    store.close().await;
 }

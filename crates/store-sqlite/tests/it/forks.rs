@@ -44,7 +44,9 @@ async fn a_fork_survives_and_is_no_gap() {
         assert_eq!(store.versioned_base(&forked).await.unwrap(), Some((notes(), 1)));
         let Write::Change { change, .. } = change(2, "k") else { panic!() };
         let own = Write::Change { ledger: forked.clone(), change };
-        submit(&store, vec![append("run_b", 2, &["3", "4", "5"]), own]).await.unwrap();
+        let Write::Append { row, expected, records } = append("run_b", 2, &["3", "4", "5"]) else { panic!() };
+        let row = RunRow { origin: fork().origin, ..row };
+        submit(&store, vec![Write::Append { row, expected, records }, own]).await.unwrap();
     }
     let report = SqliteStore::check(dir.path()).unwrap();
     assert!(report.is_sound(), "{report:?}");

@@ -53,8 +53,10 @@ async fn a_directory_that_is_renamed_stays_locked_and_its_old_name_is_another_di
     submit(&other, vec![Write::CreateRun(row("run_b")), append("run_b", 0, &["{}", "{}"])]).await.unwrap();
     assert_eq!(bodies(&store, "run_a").await.len(), 1, "connections stay with their files");
     // After a failure everything is opened again, by name.
-    let conflict = store.submit(Commit::new(1, vec![append("run_a", 7, &["{}"])])).await;
-    assert!(matches!(conflict, Err(CommitError::Conflict { .. })), "{conflict:?}");
+    store.limit_growth(Some(0)).await.unwrap();
+    let long = "x".repeat(1 << 20);
+    let full = store.submit(Commit::new(1, vec![append("run_a", 1, &[&long])])).await;
+    assert!(matches!(full, Err(CommitError::Unavailable { .. })), "{full:?}");
     let error = store.recover().await.unwrap_err().to_string();
     assert!(error.contains("moved or replaced"), "{error}");
     assert_eq!(store.generation(), 1, "and nothing is written into the other's file");

@@ -7,7 +7,9 @@ use baton_store_sqlite::{SqliteOptions, SqliteStore};
 async fn one_reader_serves_all() {
     let dir = tempfile::tempdir().unwrap();
     for readers in [0, 1] {
-        let store = std::sync::Arc::new(SqliteStore::open_with(dir.path(), SqliteOptions { readers }).unwrap());
+        let store = std::sync::Arc::new(
+            SqliteStore::open_with(dir.path(), SqliteOptions { readers, ..SqliteOptions::default() }).unwrap(),
+        );
         let asked: Vec<_> = (0..64)
             .map(|_| {
                 let store = std::sync::Arc::clone(&store);

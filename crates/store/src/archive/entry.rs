@@ -5,8 +5,8 @@ use baton_model::{Digest, RunId};
 use super::table::Table;
 use crate::codec::{Fields, Source, Stored, Unreadable, Value, Values, integer, versioned_id, write_versioned_id};
 use crate::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
-    VersionedStoreId, VersionedStoreState, Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, RunnerRow, StepRow,
+    StoredRecord, TokenRow, VersionedStoreId, VersionedStoreState, Webhook, WorkflowVersion,
 };
 
 /// One row of a table.
@@ -26,6 +26,9 @@ pub enum Entry {
     DeadLetter(DeadLetter),
     Quarantine(Quarantine),
     Annotation(AnnotationRow),
+    Token(TokenRow),
+    Runner(RunnerRow),
+    RunnerStep(StepRow),
 }
 
 impl Entry {
@@ -59,6 +62,9 @@ impl Entry {
             Table::DeadLetters => Self::DeadLetter(Stored::read(&mut row)?),
             Table::Quarantine => Self::Quarantine(Stored::read(&mut row)?),
             Table::Annotations => Self::Annotation(Stored::read(&mut row)?),
+            Table::Tokens => Self::Token(Stored::read(&mut row)?),
+            Table::Runners => Self::Runner(Stored::read(&mut row)?),
+            Table::RunnerSteps => Self::RunnerStep(Stored::read(&mut row)?),
         })
     }
 
@@ -92,6 +98,9 @@ impl Entry {
             Self::DeadLetter(row) => row.write(out),
             Self::Quarantine(row) => row.write(out),
             Self::Annotation(row) => row.write(out),
+            Self::Token(row) => row.write(out),
+            Self::Runner(row) => row.write(out),
+            Self::RunnerStep(row) => row.write(out),
         }
     }
 

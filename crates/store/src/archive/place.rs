@@ -40,6 +40,9 @@ impl Entry {
             Self::DeadLetter(row) => vec![Text(row.webhook.as_str()), Text(row.run.as_str()), Number(row.seq)],
             Self::Quarantine(row) => vec![Text(row.root.as_str())],
             Self::Annotation(row) => vec![Text(row.run.as_str()), Text(&row.id)],
+            Self::Token(row) => vec![Text(&row.id)],
+            Self::Runner(row) => vec![Text(&row.key)],
+            Self::RunnerStep(row) => vec![Text(&row.key)],
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What there is to move.
 
-use crate::codec::{Column, Stored as _};
+use crate::codec::{Column, Stored as _, Sum};
 use crate::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
-    VersionedStoreState, Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, RunnerRow, StepRow,
+    StoredRecord, TokenRow, VersionedStoreState, Webhook, WorkflowVersion,
 };
 
 /// The tables, in an order in which they can be restored.
@@ -25,10 +25,13 @@ pub enum Table {
     DeadLetters,
     Quarantine,
     Annotations,
+    Tokens,
+    Runners,
+    RunnerSteps,
 }
 
 impl Table {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Blobs,
         Self::Workflows,
         Self::Runs,
@@ -43,6 +46,9 @@ impl Table {
         Self::DeadLetters,
         Self::Quarantine,
         Self::Annotations,
+        Self::Tokens,
+        Self::Runners,
+        Self::RunnerSteps,
     ];
 
     /// What it is called in a database.
@@ -61,6 +67,9 @@ impl Table {
             Self::DeadLetters => DeadLetter::TABLE,
             Self::Quarantine => Quarantine::TABLE,
             Self::Annotations => AnnotationRow::TABLE,
+            Self::Tokens => TokenRow::TABLE,
+            Self::Runners => RunnerRow::TABLE,
+            Self::RunnerSteps => StepRow::TABLE,
         }
     }
 
@@ -81,6 +90,9 @@ impl Table {
             Self::DeadLetters => DeadLetter::KEY,
             Self::Quarantine => Quarantine::KEY,
             Self::Annotations => AnnotationRow::KEY,
+            Self::Tokens => TokenRow::KEY,
+            Self::Runners => RunnerRow::KEY,
+            Self::RunnerSteps => StepRow::KEY,
         }
     }
 
@@ -101,6 +113,31 @@ impl Table {
             Self::DeadLetters => DeadLetter::COLUMNS,
             Self::Quarantine => Quarantine::COLUMNS,
             Self::Annotations => AnnotationRow::COLUMNS,
+            Self::Tokens => TokenRow::COLUMNS,
+            Self::Runners => RunnerRow::COLUMNS,
+            Self::RunnerSteps => StepRow::COLUMNS,
+        }
+    }
+
+    /// The checksums of its rows, which come last in every page.
+    pub const fn sums(self) -> &'static [Sum] {
+        match self {
+            Self::Blobs | Self::Bases => &[],
+            Self::Workflows => WorkflowVersion::SUMS,
+            Self::Runs => RunRow::SUMS,
+            Self::Records => StoredRecord::SUMS,
+            Self::VersionedStores => VersionedStoreState::SUMS,
+            Self::Changes => Change::SUMS,
+            Self::Interrupts => InterruptRow::SUMS,
+            Self::Replies => Reply::SUMS,
+            Self::Webhooks => Webhook::SUMS,
+            Self::Deliveries => Delivery::SUMS,
+            Self::DeadLetters => DeadLetter::SUMS,
+            Self::Quarantine => Quarantine::SUMS,
+            Self::Annotations => AnnotationRow::SUMS,
+            Self::Tokens => TokenRow::SUMS,
+            Self::Runners => RunnerRow::SUMS,
+            Self::RunnerSteps => StepRow::SUMS,
         }
     }
 
@@ -121,6 +158,9 @@ impl Table {
             Self::DeadLetters => "dead letters",
             Self::Quarantine => "quarantined trees",
             Self::Annotations => "annotations",
+            Self::Tokens => "tokens",
+            Self::Runners => "runners",
+            Self::RunnerSteps => "steps of runners",
         }
     }
 }

@@ -39,6 +39,10 @@ pub(super) const fn texts(name: &'static str) -> Column {
     Column { name, kind: Kind::Texts }
 }
 
+pub(super) const fn bytes(name: &'static str) -> Column {
+    Column { name, kind: Kind::Bytes }
+}
+
 /// The names, as a statement lists them.
 pub fn names(columns: &[Column]) -> String {
     columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")

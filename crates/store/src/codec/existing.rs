@@ -6,6 +6,8 @@ pub enum Existing {
     Refuse,
     Keep,
     Replace,
+    /// It stays if its version is the same or greater.
+    Newer,
 }
 
 /// The statements that write rows of one table, put together once and prepared once.
@@ -14,6 +16,8 @@ pub struct Inserts {
     pub refuse: String,
     pub keep: String,
     pub replace: String,
+    /// For tables whose rows have versions.
+    pub newer: String,
 }
 
 impl Inserts {
@@ -22,6 +26,7 @@ impl Inserts {
             Existing::Refuse => &self.refuse,
             Existing::Keep => &self.keep,
             Existing::Replace => &self.replace,
+            Existing::Newer => &self.newer,
         }
     }
 }

@@ -93,6 +93,12 @@ impl<'r, R: Source> Fields<'r, R> {
         self.there(column, bytes)
     }
 
+    /// Bytes that stand for something, if there are any.
+    pub fn maybe_bytes<T>(&mut self, column: &'static str, parse: impl FnOnce(&[u8]) -> Option<T>) -> Read<Option<T>> {
+        let Some(bytes) = self.take(column, R::bytes)? else { return Ok(None) };
+        parse(&bytes).map(Some).ok_or_else(|| self.unreadable(column, format_args!("{} bytes", bytes.len())))
+    }
+
     pub fn flag(&mut self, column: &'static str) -> Read<bool> {
         let flag = self.take(column, R::flag)?;
         self.there(column, flag)

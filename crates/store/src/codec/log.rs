@@ -2,10 +2,11 @@
 
 use baton_model::{Part, Versions};
 
-use super::column::{Column, integer, text};
+use super::column::{Column, bytes, integer, text};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
 use super::values::Values;
+use crate::checksum::Checksum;
 use crate::record::StoredRecord;
 
 /// 0 and 1 take the least room in a row, and most records are one of them: what the engine decided by itself.
@@ -29,6 +30,7 @@ impl Stored for StoredRecord {
         integer("memory"),
         integer("workspace"),
         integer("part"),
+        bytes(Self::SUM),
     ];
     const KEY: &'static [&'static str] = &["run", "seq"];
 
@@ -41,6 +43,7 @@ impl Stored for StoredRecord {
             private: row.maybe_text("private")?,
             versions: Versions { memory: row.count("memory")?, workspace: row.count("workspace")? },
             part: row.code("part", part)?,
+            sum: row.maybe_bytes(Self::SUM, Checksum::from_bytes)?,
         })
     }
 
@@ -53,6 +56,7 @@ impl Stored for StoredRecord {
         out.count("memory", self.versions.memory);
         out.count("workspace", self.versions.workspace);
         out.maybe_integer("part", self.part.map(code));
+        out.maybe_bytes(Self::SUM, self.sum.as_ref().map(Checksum::as_bytes));
     }
 }
 

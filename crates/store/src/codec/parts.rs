@@ -5,6 +5,7 @@ use baton_model::{Digest, NodeId, RunId, TenantId, WorkflowId};
 use super::column::{Column, integer, name, text};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
+use super::sum_columns::Sum;
 use super::values::Values;
 use crate::annotation::AnnotationRow;
 use crate::quarantine::Quarantine;
@@ -25,6 +26,10 @@ impl Stored for InterruptRow {
         integer("expires_at"),
     ];
     const KEY: &'static [&'static str] = &["run", "node"];
+    const SUMS: &'static [Sum] = &[Sum {
+        column: "sum",
+        of: &["run", "node", "tenant", "workflow", "interrupt_id", "key", "kind", "data", "requested_at", "expires_at"],
+    }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {
@@ -60,6 +65,8 @@ impl Stored for WorkflowVersion {
     const COLUMNS: &'static [Column] =
         &[text("tenant"), name("id"), integer("version"), text("digest"), text("name"), integer("created_at")];
     const KEY: &'static [&'static str] = &["tenant", "id", "version"];
+    const SUMS: &'static [Sum] =
+        &[Sum { column: "sum", of: &["tenant", "id", "version", "digest", "name", "created_at"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {
@@ -87,6 +94,7 @@ impl Stored for Reply {
     const COLUMNS: &'static [Column] =
         &[text("key"), text("request"), integer("status"), text("body"), integer("expires_at")];
     const KEY: &'static [&'static str] = &["key"];
+    const SUMS: &'static [Sum] = &[Sum { column: "sum", of: &["key", "request", "status", "body", "expires_at"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {
@@ -112,6 +120,8 @@ impl Stored for Quarantine {
     const COLUMNS: &'static [Column] =
         &[text("root"), text("tenant"), text("run"), integer("seq"), text("cause"), text("detail"), integer("at")];
     const KEY: &'static [&'static str] = &["root"];
+    const SUMS: &'static [Sum] =
+        &[Sum { column: "sum", of: &["root", "tenant", "run", "seq", "cause", "detail", "at"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {
@@ -140,6 +150,7 @@ impl Stored for AnnotationRow {
     const TABLE: &'static str = "annotations";
     const COLUMNS: &'static [Column] = &[text("run"), text("id"), integer("at"), text("body")];
     const KEY: &'static [&'static str] = &["run", "id"];
+    const SUMS: &'static [Sum] = &[Sum { column: "sum", of: &["run", "id", "at", "body"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         let (run, id) = (RunId::new(row.text("run")?), row.text("id")?);

@@ -2,6 +2,7 @@
 
 use super::column::Column;
 use super::fields::{Fields, Source, Unreadable};
+use super::sum_columns::Sum;
 use super::values::Values;
 
 /// A row of a table. Reading and writing follow the order of the columns.
@@ -10,6 +11,8 @@ pub trait Stored: Sized {
     const COLUMNS: &'static [Column];
     /// The columns that tell its rows apart.
     const KEY: &'static [&'static str];
+    /// Its checksums, in columns of their own behind these.
+    const SUMS: &'static [Sum] = &[];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable>;
 

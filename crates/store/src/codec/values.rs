@@ -64,7 +64,15 @@ pub trait Values<'a> {
         self.put(column, Value::Flag(flag));
     }
 
+    fn maybe_bytes(&mut self, column: &'static str, bytes: Option<&'a [u8]>) {
+        self.put(column, bytes.map_or(Value::Null, Value::Bytes));
+    }
+
     fn texts(&mut self, column: &'static str, texts: &'a [String]) {
         self.put(column, Value::Texts(texts));
+    }
+
+    fn bytes(&mut self, column: &'static str, bytes: &'a [u8]) {
+        self.put(column, Value::Bytes(bytes));
     }
 }

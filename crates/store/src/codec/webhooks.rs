@@ -5,6 +5,7 @@ use baton_model::{RunId, TenantId, WebhookId};
 use super::column::{Column, integer, text, texts};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
+use super::sum_columns::Sum;
 use super::values::Values;
 use crate::dead_letters::{DeadLetter, DeathReason, WebhookLoad};
 use crate::rows::{Delivery, LastFailure, Webhook, WebhookStatus};
@@ -29,6 +30,8 @@ impl Stored for Webhook {
         integer("letters_dropped"),
     ];
     const KEY: &'static [&'static str] = &["id"];
+    /// Where it goes and what it gets. What changes with every call has none: it is counted where it lies.
+    const SUMS: &'static [Sum] = &[Sum { column: "sum", of: &["id", "tenant", "url", "events", "tags", "created_at"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         let mut webhook = Self {

@@ -2,7 +2,7 @@
 
 use baton_model::RunId;
 
-use super::sample::{append, at, attempt, recover, row, start, write};
+use super::sample::{append, at, attempt, row, start, write};
 use crate::{AnnotationRow, Pruned, Store, Write};
 
 fn annotation(run: &str, id: &str) -> AnnotationRow {
@@ -44,7 +44,6 @@ pub(super) async fn annotations_go_with_the_log(store: impl Store) {
     assert_eq!(listed(&store, "run_a", None, 9).await, ["ann_a"], "its log is there");
     let (a, b) = (annotation("run_a", "ann_b"), annotation("run_b", "ann_b"));
     attempt(&store, vec![prune("run_a", true), append(row("run_a"), 7, 1)]).await.expect_err("a conflict");
-    recover(&store).await;
     assert_eq!(listed(&store, "run_a", None, 9).await, ["ann_a"], "all or nothing");
     write(&store, vec![Write::Annotate(a), prune("run_a", true), Write::Annotate(b)]).await;
     assert_eq!(listed(&store, "run_a", None, 9).await, [""; 0], "in the order they were written");

@@ -7,15 +7,16 @@ use baton_model::{
 };
 use serde_json::json;
 
-use super::sample::{at, delete, notes, put, record, row};
+use super::sample::{at, delete, notes, put, record, row, sealed};
 use crate::{
-    AnnotationRow, Attempt, Change, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy, InterruptRow,
-    Item, Meta, Pruned, Quarantine, Reply, RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookStatus,
-    WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Checkpoint, CheckpointChunk, CheckpointWrite, DeadLetter, DeadLetterWrite,
+    DeathReason, Delivery, FailurePolicy, InterruptRow, Item, LogChain, Meta, Pruned, Quarantine, Reply, RunRow,
+    RunnerRow, RunnerWrite, SpendingRow, StepRow, StepState, StoredRecord, TokenRow, VersionedStoreId, Webhook,
+    WebhookStatus, WorkflowVersion, Write,
 };
 
 /// The tables that these fill.
-pub const TABLES: [&str; 13] = [
+pub const TABLES: [&str; 20] = [
     "runs",
     "events",
     "ledgers",
@@ -29,6 +30,13 @@ pub const TABLES: [&str; 13] = [
     "dead_letters",
     "quarantine",
     "annotations",
+    "run_tags",
+    "checkpoints",
+    "checkpoint_chunks",
+    "spending",
+    "tokens",
+    "runners",
+    "runner_steps",
 ];
 
 /// Commits, in their order. Those after the first change what is there.
@@ -37,6 +45,7 @@ pub fn commits() -> Vec<Vec<Write>> {
     first.extend(ledgers());
     first.extend(parts());
     first.extend(webhooks());
+    first.extend(runners());
     vec![first, later()]
 }
 
@@ -83,19 +92,29 @@ fn runs() -> Vec<Write> {
         side_effects: SideEffects::Real,
         workers: None,
     };
+    let log = first_log();
+    let base = match &log {
+        Write::Append { records, .. } => records.get(1).and_then(|record| record.sum),
+        _ => None,
+    };
+    let fork = RunRow { origin: Some(origin), next_seq: 2, chain: LogChain::after(base), ..row("run_fork") };
+    vec![
+        Write::CreateRun(row("run_root")),
+        Write::CreateRun(RunRow { next_seq: 0, ..full() }),
+        log,
+        Write::CreateRun(fork),
+        Write::CreateRun(row("run_plain")),
+    ]
+}
+
+/// The first records of the run that has everything.
+fn first_log() -> Write {
     let parts = [None, Some((false, true)), Some((true, false)), Some((true, true))];
     let told = |(seq, part): (u64, Option<(bool, bool)>)| StoredRecord {
         part: part.map(|(outside, first)| Part { outside, first }),
         ..record(seq)
     };
-    let records = (0..).zip(parts).map(told).collect();
-    vec![
-        Write::CreateRun(row("run_root")),
-        Write::CreateRun(RunRow { next_seq: 0, ..full() }),
-        Write::Append { row: full(), expected: 0, records },
-        Write::CreateRun(RunRow { origin: Some(origin), next_seq: 2, ..row("run_fork") }),
-        Write::CreateRun(row("run_plain")),
-    ]
+    sealed(full(), 0, (0..).zip(parts).map(told).collect())
 }
 
 fn ledgers() -> Vec<Write> {
@@ -163,7 +182,24 @@ fn parts() -> Vec<Write> {
         Write::PutWorkflow(version(long("echo"), 2)),
         Write::PutReply(reply),
         Write::Quarantine(quarantine),
-        Write::Annotate(AnnotationRow { run, id: "a1".to_owned(), at: at(7), body: r#"{"a":1}"#.to_owned() }),
+        Write::Annotate(AnnotationRow {
+            run: run.clone(),
+            id: "a1".to_owned(),
+            at: at(7),
+            body: r#"{"a":1}"#.to_owned(),
+        }),
+        Write::Checkpoint(CheckpointWrite::Put {
+            checkpoint: Checkpoint {
+                run: run.clone(),
+                seq: 3,
+                key: "1/5/0/k".to_owned(),
+                chunks: strings(&["c1", "c\"2"]),
+                digest: Digest::of_bytes([1]),
+                body: vec![0, 255],
+            },
+            chunks: vec![CheckpointChunk { run: run.clone(), name: "c1".to_owned(), bytes: vec![255, 0] }],
+        }),
+        Write::PutSpending(SpendingRow { run, root: RunId::new("run_root"), seq: 4, body: r#"{"a":1}"#.to_owned() }),
     ]
 }
 
@@ -211,12 +247,47 @@ fn webhooks() -> Vec<Write> {
     ]
 }
 
+fn runners() -> Vec<Write> {
+    let token = |id: &str, expires_at| TokenRow {
+        id: id.to_owned(),
+        kind: "runner".to_owned(),
+        tenant: TenantId::new("acme"),
+        subject: "ann".to_owned(),
+        name: "laptop".to_owned(),
+        hash: format!("hash of {id}"),
+        scopes: "[]".to_owned(),
+        created_at: at(1),
+        expires_at,
+    };
+    let runner = RunnerRow { key: "r".to_owned(), version: 2, epoch: 3, seen_at: at(2), body: "{}".to_owned() };
+    let step = StepRow {
+        key: "s".to_owned(),
+        run: RunId::new("run_full"),
+        owner: "o".to_owned(),
+        state: StepState::Leased,
+        version: 4,
+        at: at(3),
+        body: "{}".to_owned(),
+    };
+    let all = [
+        RunnerWrite::PutToken(token("tok_a", None)),
+        RunnerWrite::PutToken(token("tok_b", Some(at(9)))),
+        RunnerWrite::PutRunner(runner),
+        RunnerWrite::PutStep(step),
+    ];
+    all.map(Write::Runners).into()
+}
+
 fn later() -> Vec<Write> {
     let policy = FailurePolicy { opens_at: 3, open_ms: 1000, gives_up_at: 100, window_ms: 60_000 };
     let attempt = Attempt::Failed { at: at(9), status: Some(500), policy };
-    let row = RunRow { status: RunStatus::Completed, next_seq: 5, updated_at: at(11), ..full() };
+    let chain = match first_log() {
+        Write::Append { row, .. } => row.chain,
+        _ => LogChain::default(),
+    };
+    let row = RunRow { status: RunStatus::Completed, next_seq: 5, updated_at: at(11), chain, ..full() };
     vec![
-        Write::Append { row, expected: 4, records: vec![record(4)] },
+        sealed(row, 4, vec![record(4)]),
         Write::NoteAttempt { webhook: WebhookId::new("hook_a"), attempt },
         Write::Prune { run: RunId::new("run_plain"), pruned: Pruned { at: at(9), log: true } },
     ]

@@ -4,9 +4,7 @@ use baton_model::{
     Digest, ForkMode, Origin, Overlay, RunId, SideEffects, TenantId, Timestamp, Versions, WorkerVersions, WorkflowId,
 };
 
-use super::sample::{
-    append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, seqs, start, write,
-};
+use super::sample::{append, at, attempt, changes, delete, listen, next_seq, notes, put, row, seqs, start, write};
 use crate::{
     Commit, CommitError, Committed, Pruned, ReadView, RunRow, Store, StoredRecord, VersionedStoreCommitted,
     VersionedStoreId, VersionedStoreKind, Write,
@@ -66,7 +64,6 @@ pub(super) async fn a_log_begins_at_its_fork_point(store: impl Store) {
         let early = attempt(&store, vec![append(fork.clone(), expected, 1)]).await;
         let conflict = CommitError::Conflict { run: RunId::new("run_b"), expected, actual: 3 };
         assert_eq!(early, Err(conflict), "neither before the fork point nor after a gap");
-        recover(&store).await;
     }
     write(&store, vec![append(fork.clone(), 3, 2)]).await;
     assert_eq!((seqs(&store, "run_b").await, next_seq(&store, "run_b").await), (vec![3, 4], Some(5)));
@@ -113,7 +110,6 @@ pub(super) async fn a_forked_versioned_store_goes_on_from_there(store: impl Stor
 
     let early = attempt(&store, changes(&forked(), [put(2, "a")])).await;
     assert_eq!(early, Err(CommitError::VersionConflict { ledger: forked(), wanted: 2, actual: 2 }));
-    recover(&store).await;
     write(&store, changes(&forked(), [put(3, "c"), delete(4, "a")])).await;
     write(&store, changes(&notes(), [put(4, "d")])).await;
     assert_eq!((own(&store, &forked()).await, own(&store, &notes()).await), (vec![4, 3], vec![4, 3, 2, 1]));
@@ -131,15 +127,12 @@ pub(super) async fn a_versioned_store_that_exists_is_not_forked_over(store: impl
     write(&store, vec![fork_versioned_store(1)]).await;
     let refused = |wanted, actual| Err(CommitError::VersionConflict { ledger: forked(), wanted, actual });
     assert_eq!(attempt(&store, vec![fork_versioned_store(2)]).await, refused(2, 1), "it was forked already");
-    recover(&store).await;
     let twice = VersionedStoreId { scope: "twice".to_owned(), ..notes() };
     let fork = Write::ForkVersionedStore { ledger: twice.clone(), base: notes(), version: 1 };
     attempt(&store, vec![fork.clone(), fork]).await.expect_err("twice in one commit");
-    recover(&store).await;
     assert_eq!(store.versioned_head(&twice).await.expect("readable"), 0, "all or nothing");
     let back = Write::ForkVersionedStore { ledger: notes(), base: forked(), version: 1 };
     attempt(&store, vec![back]).await.expect_err("somebody wrote to it");
-    recover(&store).await;
     assert_eq!(store.versioned_base(&notes()).await.expect("readable"), None);
 }
 
@@ -200,7 +193,7 @@ pub(super) async fn a_deletion_in_a_fork_hides_for_good(store: impl Store) {
 }
 
 pub(super) async fn a_log_stays_while_a_fork_begins_with_it(store: impl Store) {
-    let alone = async |writes: Vec<Write>| store.submit(Commit::alone(store.generation(), writes)).await;
+    let alone = async |writes: Vec<Write>| store.submit(Commit::new(store.generation(), writes)).await;
     let prune = |id: &str, log| Write::Prune { run: RunId::new(id), pruned: Pruned { at: at(9), log } };
     let needed =
         |id: &str, fork: &str| Err::<(), _>(CommitError::LogNeeded { run: RunId::new(id), fork: RunId::new(fork) });
@@ -224,10 +217,10 @@ pub(super) async fn a_log_stays_while_a_fork_begins_with_it(store: impl Store) {
     assert_eq!(alone(both.clone()).await, needed("run_e", "run_f"), "in one commit");
     assert_eq!(alone(both.into_iter().rev().collect()).await, gone("run_e"), "either way");
     // Queued together, they share a transaction where there is one.
-    let forking = store.submit(Commit::alone(store.generation(), vec![Write::CreateRun(fork_of("run_e", "run_f", 1))]));
-    let pruning = store.submit(Commit::alone(store.generation(), vec![prune("run_e", true)]));
+    let forking = store.submit(Commit::new(store.generation(), vec![Write::CreateRun(fork_of("run_e", "run_f", 1))]));
+    let pruning = store.submit(Commit::new(store.generation(), vec![prune("run_e", true)]));
     assert_eq!((forking.await, pruning.await), (Ok(()), needed("run_e", "run_f")));
-    let pruning = store.submit(Commit::alone(store.generation(), vec![prune("run_f", true)]));
-    let forking = store.submit(Commit::alone(store.generation(), vec![Write::CreateRun(fork_of("run_f", "run_g", 1))]));
+    let pruning = store.submit(Commit::new(store.generation(), vec![prune("run_f", true)]));
+    let forking = store.submit(Commit::new(store.generation(), vec![Write::CreateRun(fork_of("run_f", "run_g", 1))]));
     assert_eq!((pruning.await, forking.await), (Ok(()), gone("run_f")));
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use baton_model::{RunId, RunStatus, TenantId, WorkflowId};
 
 use super::sample::{append, at, row, start, write};
-use crate::{Page, RunFilter, RunRow, Store, Write};
+use crate::{Page, RunFilter, RunPlace, RunRow, Store, Write};
 
-async fn page(store: &impl Store, filter: RunFilter) -> Page<RunRow> {
+async fn page(store: &impl Store, filter: RunFilter) -> Page<RunRow, RunPlace> {
     store.runs(&filter).await.expect("runs can be listed")
 }
 
-fn ids(page: &Page<RunRow>) -> Vec<&str> {
+fn ids(page: &Page<RunRow, RunPlace>) -> Vec<&str> {
     page.items.iter().map(|row| row.id.as_str()).collect()
 }
 
@@ -125,6 +125,30 @@ pub(super) async fn runs_are_found_by_their_summaries(store: impl Store) {
     let usage = store.usage().await.expect("readable");
     let records = usage.classes.iter().find(|class| class.class == "records");
     assert!(usage.kind.is_empty() || records.is_some_and(|class| class.bytes > 0 && class.count >= 5), "{usage:?}");
+}
+
+pub(super) async fn active_trees_are_counted_by_their_top(store: impl Store) {
+    let active = async || {
+        let active = store.active_trees(&TenantId::new("acme")).await.expect("readable");
+        (active.running, active.waiting)
+    };
+    assert_eq!(active().await, (0, 0));
+    start(&store, row("run_a"), 1).await;
+    start(&store, row("run_b"), 1).await;
+    let below = RunRow { parent: Some(RunId::new("run_a")), root: Some(RunId::new("run_a")), ..row("run_c") };
+    start(&store, below, 1).await;
+    start(&store, RunRow { tenant: TenantId::new("other"), ..row("run_d") }, 1).await;
+    assert_eq!(active().await, (2, 0), "neither children nor others");
+    let at = |status| RunRow { status, ..row("run_a") };
+    for (seq, status, expected) in [
+        (1, RunStatus::WaitingApproval, (1, 1)),
+        (2, RunStatus::Paused, (2, 0)),
+        (3, RunStatus::WaitingExternal, (1, 1)),
+        (4, RunStatus::Cancelled, (1, 0)),
+    ] {
+        write(&store, vec![append(at(status), seq, 1)]).await;
+        assert_eq!(active().await, expected, "{status}");
+    }
 }
 
 pub(super) async fn runs_are_paged_newest_first(store: impl Store) {

@@ -2,7 +2,7 @@
 
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WorkflowId};
 
-use super::sample::{append, at, attempt, listen, next_seq, record, recover, row, seqs, start, write};
+use super::sample::{append, at, attempt, listen, next_seq, record, row, seqs, start, write};
 use crate::{Commit, CommitError, CommitReceipt, Committed, Pruned, RunRow, Store, StoredRecord, Write};
 
 pub(super) async fn append_then_read(store: impl Store) {
@@ -49,6 +49,35 @@ pub(super) async fn records_from_and_limit(store: impl Store) {
     assert_eq!(seqs(u64::MAX, 100).await, [0; 0], "far beyond the end is empty, not an error");
 }
 
+pub(super) async fn records_within_bytes(store: impl Store) {
+    let sized = |seq: u64, size: usize| {
+        let sample = record(seq);
+        // Public and private weigh alike; one letter of two bytes shows that bytes are counted.
+        let (body, private) = ("ü".repeat(size / 4), "x".repeat(size / 2));
+        StoredRecord { body, private: Some(private), ..sample }
+    };
+    let sizes = [400, 400, 400, 100_000, 400, 400];
+    let records: Vec<_> = (0u64..).zip(sizes).map(|(seq, size)| sized(seq, size)).collect();
+    let after = RunRow { next_seq: records.len() as u64, ..row("run_a") };
+    let first = Write::Append { row: after, expected: 0, records: records.clone() };
+    write(&store, vec![Write::CreateRun(row("run_a")), first]).await;
+    let read = async |from, limit, bytes| {
+        store.records_within(&RunId::new("run_a"), from, limit, bytes).await.expect("readable")
+    };
+    let seqs = async |from, limit, bytes| {
+        read(from, limit, bytes).await.into_iter().map(|record| record.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(read(0, 3, 1200).await, records[..3], "a page that is full to the last byte is whole");
+    assert_eq!(seqs(0, 9, 1199).await, [0, 1], "a byte less, and the last one waits");
+    assert_eq!(seqs(0, 2, 1200).await, [0, 1], "the number still counts");
+    assert_eq!(seqs(0, 9, 0).await, [0], "the first comes whatever it weighs");
+    assert_eq!(seqs(2, 9, 1200).await, [2], "what follows is too heavy for the same page");
+    assert_eq!(seqs(3, 9, 1200).await, [3], "and comes alone");
+    assert_eq!(seqs(4, 9, usize::MAX).await, [4, 5]);
+    assert_eq!(seqs(6, 9, 1200).await, [0; 0]);
+    assert_eq!(seqs(0, 0, 1200).await, [0; 0], "none were asked for");
+}
+
 pub(super) async fn a_commit_is_all_or_nothing(store: impl Store) {
     start(&store, row("run_a"), 1).await;
     let writes = |expected| {
@@ -66,7 +95,6 @@ pub(super) async fn a_commit_is_all_or_nothing(store: impl Store) {
     assert_eq!(store.blob(&Digest::of_bytes("x")).await.expect("readable"), None, "a refused commit stores nothing");
     assert_eq!(next_seq(&store, "run_a").await, Some(1));
 
-    recover(&store).await;
     write(&store, writes(1)).await;
     assert_eq!(seqs(&store, "run_b").await, [0, 1, 2]);
     assert_eq!(next_seq(&store, "run_b").await, Some(3));
@@ -147,7 +175,7 @@ pub(super) async fn the_observer_hears_of_every_commit(store: impl Store) {
     assert_eq!(last("run_a"), told("run_a", 3, true), "told that the run ended");
     assert_eq!(last("run_b"), told("run_b", 0, false));
     let count = heard.committed.lock().len();
-    write(&store, vec![Write::PutBlob { digest: Digest::of_bytes("x"), bytes: Vec::new() }]).await;
+    write(&store, vec![Write::PutBlob { digest: Digest::of_bytes("x"), bytes: b"x".to_vec() }]).await;
     assert_eq!(heard.committed.lock().len(), count, "a commit without runs tells of none");
     assert!(heard.failed.lock().is_empty());
 }

@@ -5,9 +5,12 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
 
 mod annotations;
+mod chain;
+mod checkpoints;
 mod dead_letters;
 pub mod everything;
 mod failures;
+mod filters;
 mod forks;
 mod lists;
 mod log;
@@ -16,6 +19,7 @@ mod probe;
 mod quarantine;
 pub mod rate;
 mod retention;
+mod runners;
 pub mod sample;
 mod shared;
 mod suspects;
@@ -28,6 +32,7 @@ pub use shared::Hosts;
 pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     log::append_then_read(fresh().await).await;
     log::records_from_and_limit(fresh().await).await;
+    log::records_within_bytes(fresh().await).await;
     log::a_commit_is_all_or_nothing(fresh().await).await;
     log::commits_happen_in_submit_order(fresh().await).await;
     log::what_a_run_is_does_not_change(fresh().await).await;
@@ -35,20 +40,30 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     log::the_observer_hears_of_every_commit(fresh().await).await;
     log::close_makes_what_was_queued_durable(fresh().await).await;
 
-    failures::a_stale_append_ends_the_generation(fresh().await).await;
-    failures::a_failure_spares_what_came_before_it(fresh().await).await;
-    failures::recovery_opens_the_next_generation(fresh().await).await;
+    chain::sealed_logs_read_back_from_anywhere(fresh().await).await;
+    chain::a_chain_begins_where_checksums_do(fresh().await).await;
+    chain::records_that_end_elsewhere_are_refused(fresh().await).await;
+    chain::a_fork_goes_on_from_its_sources_chain(fresh().await).await;
+
+    failures::a_stale_append_is_refused(fresh().await).await;
+    failures::a_lost_part_takes_its_chain_along_and_nothing_else(fresh().await).await;
+    failures::parts_of_one_commit_are_lost_one_by_one(fresh().await).await;
+    failures::what_builds_on_a_lost_version_is_lost_with_it(fresh().await).await;
+    failures::recovery_without_a_failure_changes_nothing(fresh().await).await;
     failures::a_run_is_created_once(fresh().await).await;
     failures::an_unknown_run_takes_no_records(fresh().await).await;
     failures::misnumbered_records_are_refused(fresh().await).await;
-    failures::the_observer_hears_of_a_failure_once(fresh().await).await;
 
     lists::runs_are_filtered(fresh().await).await;
     lists::runs_are_found_by_their_summaries(fresh().await).await;
+    lists::active_trees_are_counted_by_their_top(fresh().await).await;
     lists::runs_are_paged_newest_first(fresh().await).await;
     lists::unfinished_runs_are_the_busy_ones(fresh().await).await;
     lists::due_runs_come_earliest_first(fresh().await).await;
     lists::the_active_run_of_a_scope(fresh().await).await;
+    filters::any_filter_finds_what_is_there(fresh().await).await;
+    filters::what_is_rare_is_found_in_short_pages(fresh().await).await;
+    filters::trees_with_a_log_are_listed_newest_first(fresh().await).await;
 
     versioned::an_unknown_versioned_store_is_empty(fresh().await).await;
     versioned::changes_read_back_newest_first(fresh().await).await;
@@ -102,6 +117,15 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
 
     annotations::annotations_are_listed_by_id(fresh().await).await;
     annotations::annotations_go_with_the_log(fresh().await).await;
+
+    checkpoints::the_newest_checkpoint_of_a_key_is_found(fresh().await).await;
+    checkpoints::checkpoints_are_replaced_and_dropped(fresh().await).await;
+    checkpoints::checkpoints_go_with_the_log(fresh().await).await;
+    checkpoints::what_a_tree_has_spent_is_listed_by_run(fresh().await).await;
+
+    runners::tokens_are_found_by_hash_until_deleted(fresh().await).await;
+    runners::the_row_of_the_greater_version_counts(fresh().await).await;
+    runners::steps_are_listed_by_age_and_forgotten(fresh().await).await;
 }
 
 /// What a store must do besides if several hosts share it; every check on hosts of its own. Each host's store must also

@@ -2,7 +2,7 @@
 
 use baton_model::{RunId, TenantId};
 
-use super::sample::{append, at, attempt, recover, row, start, write};
+use super::sample::{append, at, attempt, row, start, write};
 use crate::{Pruned, Quarantine, Store, Write};
 
 pub(super) fn quarantine(root: &str) -> Quarantine {
@@ -36,7 +36,6 @@ pub(super) async fn a_quarantine_is_put_replaced_and_ended(store: impl Store) {
     assert_eq!(store.count_quarantined().await.expect("counted"), 1);
 
     attempt(&store, vec![end("run_a"), append(row("run_a"), 7, 1)]).await.expect_err("a conflict");
-    recover(&store).await;
     assert_eq!(of(&store, "run_a").await, Some(again), "all or nothing");
     write(&store, vec![end("run_a"), end("run_x")]).await;
     assert_eq!((of(&store, "run_a").await, store.count_quarantined().await.expect("counted")), (None, 0));

@@ -2,7 +2,7 @@
 
 use baton_model::{RunId, TenantId, Versions};
 
-use super::sample::{append, at, attempt, changes, delete, next_seq, notes, put, recover, row, seqs, start, write};
+use super::sample::{append, at, attempt, changes, delete, next_seq, notes, put, row, seqs, start, write};
 use crate::{Pruned, ReadView, RunRow, Store, StoredRecord, VersionedStoreId, VersionedStoreKind, Write};
 
 async fn held(store: &impl Store) -> Vec<u64> {
@@ -83,7 +83,6 @@ pub(super) async fn a_dropped_versioned_store_counts_on(store: impl Store) {
     assert_eq!(store.versioned_changes(&other, None, None, 9).await.expect("readable").len(), 1, "only that one");
     assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 2);
     attempt(&store, changes(&notes(), [put(1, "a")])).await.expect_err("versions are not used twice");
-    recover(&store).await;
     write(&store, changes(&notes(), [put(3, "b")])).await;
     assert_eq!((held(&store).await, shown(&store, 9).await), (vec![3], vec![3]));
 }
@@ -102,7 +101,6 @@ pub(super) async fn retention_is_part_of_a_commit(store: impl Store) {
     };
     attempt(&store, writes(7)).await.expect_err("a bad record");
     assert_eq!((held(&store).await, seqs(&store, "run_a").await), (vec![2, 1], vec![0, 1]), "nothing was forgotten");
-    recover(&store).await;
     write(&store, writes(2)).await;
     assert_eq!(held(&store).await, [4], "in the order they were written");
     assert_eq!(seqs(&store, "run_a").await, [2], "numbering goes on after what was dropped");
@@ -133,7 +131,6 @@ pub(super) async fn a_pruned_run_keeps_its_row(store: impl Store) {
     let listed = store.runs(&crate::RunFilter { limit: 9, ..Default::default() }).await.expect("readable");
     assert_eq!(listed.items[1], again, "lists show the mark");
     attempt(&store, vec![append(row("run_a"), 0, 1)]).await.expect_err("an empty log is not a new one");
-    recover(&store).await;
     let nobody = Write::Prune { run: RunId::new("run_x"), pruned: Pruned { at: at(9), log: true } };
     write(&store, vec![nobody]).await;
     assert_eq!(next_seq(&store, "run_x").await, None, "an unknown run has nothing to prune");

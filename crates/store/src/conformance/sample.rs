@@ -6,8 +6,8 @@ use baton_model::{Digest, Part, RunId, RunStatus, TenantId, Timestamp, Versions,
 use parking_lot::Mutex;
 
 use crate::{
-    Change, Commit, CommitError, CommitReceipt, Committed, Item, Journal, Meta, Observer, RunFilter, RunRow, Store,
-    StoredRecord, VersionedStoreCommitted, VersionedStoreId, Write,
+    Change, Commit, CommitError, CommitReceipt, Committed, Item, Journal, LogChain, LostPart, Meta, Observer,
+    RunFilter, RunRow, Store, StoredRecord, VersionedStoreCommitted, VersionedStoreId, Write,
 };
 
 pub(super) fn at(micros: i64) -> Timestamp {
@@ -38,6 +38,7 @@ pub fn row(id: &str) -> RunRow {
         origin: None,
         pruned: None,
         summary: None,
+        chain: LogChain::default(),
     }
 }
 
@@ -50,6 +51,7 @@ pub fn record(seq: u64) -> StoredRecord {
         private: seq.is_multiple_of(2).then(|| format!(r#"{{"key":{seq}}}"#)),
         versions: Versions { memory: seq * 3, workspace: seq * 5 },
         part: [None, Some(Part { outside: seq.is_multiple_of(3), first: seq.is_multiple_of(2) })][usize::from(seq > 0)],
+        sum: None,
     }
 }
 
@@ -77,6 +79,12 @@ pub fn append(mut row: RunRow, expected: u64, count: u64) -> Write {
     row.next_seq = expected + count;
     row.updated_at = at(row.next_seq.cast_signed());
     Write::Append { row, expected, records: (expected..expected + count).map(record).collect() }
+}
+
+/// The same with the checksums that the records must have, behind what the row says of the chain.
+pub fn sealed(mut row: RunRow, expected: u64, mut records: Vec<StoredRecord>) -> Write {
+    row.seal(&mut records);
+    Write::Append { row, expected, records }
 }
 
 /// Queues a commit in the current generation.
@@ -125,6 +133,7 @@ pub(super) async fn seqs(store: &impl Store, id: &str) -> Vec<u64> {
 pub(super) struct Heard {
     pub(super) committed: Mutex<Vec<Committed>>,
     pub(super) ledgers: Mutex<Vec<VersionedStoreCommitted>>,
+    pub(super) lost: Mutex<Vec<LostPart>>,
     pub(super) failed: Mutex<Vec<(u64, CommitError)>>,
 }
 
@@ -132,6 +141,9 @@ impl Observer for Heard {
     fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]) {
         self.committed.lock().extend_from_slice(runs);
         self.ledgers.lock().extend_from_slice(ledgers);
+    }
+    fn lost(&self, parts: &[LostPart]) {
+        self.lost.lock().extend_from_slice(parts);
     }
     fn failed(&self, generation: u64, error: &CommitError) {
         self.failed.lock().push((generation, error.clone()));

@@ -108,7 +108,6 @@ pub(super) async fn a_lapsed_session_is_ended_once(hosts: impl Hosts) {
     assert_eq!(a.recover().await.expect("starts over"), 2);
     assert!(of(&a).epoch() > of(&c).epoch(), "a new life, a new number");
     assert_eq!(attempt(&a, vec![append(row("run_a"), 2, 1)]).await, foreign("run_a"), "what it had is not its own");
-    a.recover().await.expect("starts over");
     assert_eq!(adopt_tree(&a, "run_a").await, Some(Owner::Taken));
     assert_eq!(adopt_tree(&a, "run_a").await, Some(Owner::Me));
     write(&a, vec![append(row("run_a"), 2, 1)]).await;
@@ -121,7 +120,9 @@ pub(super) async fn recovery_is_a_new_session(hosts: impl Hosts) {
     let (a, b) = (hosts.join().await, hosts.join().await);
     start(&a, row("run_a"), 1).await;
     let old = of(&a).epoch();
-    attempt(&a, vec![append(row("run_a"), 5, 1)]).await.expect_err("a conflict");
+    hosts.lapse(old).await;
+    of(&b).end_lapsed().await.expect("ends it");
+    attempt(&a, vec![append(row("run_a"), 1, 1)]).await.expect_err("its session is over");
     a.recover().await.expect("recovers");
     assert_ne!(of(&a).epoch(), old, "whatever is still under way of the old one must not arrive");
     let live: Vec<_> = of(&b).sessions().await.expect("listed").into_iter().map(|session| session.epoch).collect();
@@ -138,7 +139,6 @@ pub(super) async fn a_run_takes_records_from_its_owner_only(hosts: impl Hosts) {
     assert_eq!(adopt_tree(&a, "run_a").await, Some(Owner::Me));
     assert_eq!(adopt_tree(&a, "run_x").await, None);
     assert_eq!(attempt(&b, vec![append(row("run_a"), 1, 1)]).await, foreign("run_a"));
-    b.recover().await.expect("recovers");
     let child = vec![Write::CreateRun(below("run_c", "run_a")), append(below("run_c", "run_a"), 0, 1)];
     assert_eq!(attempt(&b, child).await, foreign("run_c"), "nor children under it");
     assert_eq!(next_seq(&b, "run_a").await, Some(1), "reading is for everybody");
@@ -150,17 +150,17 @@ pub(super) async fn a_refusal_alone_ends_nothing(hosts: impl Hosts) {
     let heard = listen(&b);
     start(&a, row("run_a"), 1).await;
     start(&b, row("run_b"), 1).await;
-    let alone = b.submit(Commit::alone(1, vec![append(row("run_b"), 1, 1), append(row("run_a"), 1, 1)]));
+    let alone = b.submit(Commit::new(1, vec![append(row("run_b"), 1, 1), append(row("run_a"), 1, 1)]));
     let next = b.submit(Commit::new(1, vec![append(row("run_b"), 1, 1)]));
     assert_eq!(alone.await, foreign("run_a"));
     assert_eq!(next.await, Ok(()), "the generation goes on");
-    let conflict = b.submit(Commit::alone(1, vec![append(row("run_b"), 7, 1)])).await;
+    let conflict = b.submit(Commit::new(1, vec![append(row("run_b"), 7, 1)])).await;
     assert!(matches!(conflict, Err(CommitError::Conflict { .. })));
     assert_eq!(b.generation(), 1);
     assert!(heard.failed.lock().is_empty());
     hosts.lapse(of(&b).epoch()).await;
     of(&a).end_lapsed().await.expect("ends it");
-    assert_eq!(b.submit(Commit::alone(1, Vec::new())).await, Err(CommitError::Fenced));
+    assert_eq!(b.submit(Commit::new(1, Vec::new())).await, Err(CommitError::Fenced));
     assert_eq!(heard.failed.lock().len(), 1, "to be fenced is no refusal");
 }
 
@@ -229,12 +229,12 @@ pub(super) async fn a_tree_is_handed_over(hosts: impl Hosts) {
     start(&a, below("run_c", "run_a"), 1).await;
     let to = of(&b).epoch();
     let give = || Write::HandOver { root: RunId::new("run_a"), to };
-    let late = Commit::alone(1, vec![give(), append(row("run_a"), 1, 1)]);
+    let late = Commit::new(1, vec![give(), append(row("run_a"), 1, 1)]);
     assert_eq!(a.submit(late).await, foreign("run_a"), "nothing comes after it");
     write(&a, vec![append(row("run_a"), 1, 1), give()]).await;
     assert_eq!((owner(&a, "run_a").await, owner(&a, "run_c").await), (Some(to), Some(to)));
-    assert_eq!(a.submit(Commit::alone(1, vec![append(row("run_a"), 2, 1)])).await, foreign("run_a"));
-    assert_eq!(a.submit(Commit::alone(1, vec![give()])).await, foreign("run_a"), "one gives what one has");
+    assert_eq!(a.submit(Commit::new(1, vec![append(row("run_a"), 2, 1)])).await, foreign("run_a"));
+    assert_eq!(a.submit(Commit::new(1, vec![give()])).await, foreign("run_a"), "one gives what one has");
     write(&b, vec![append(row("run_a"), 2, 1), append(below("run_c", "run_a"), 1, 1)]).await;
     assert_eq!(seqs(&b, "run_a").await, [0, 1, 2]);
     heard(&mut news, &ClusterEvent::HandedOver { to }).await;
@@ -283,7 +283,7 @@ pub(super) async fn a_letter_finds_the_owner_and_is_answered_once(hosts: impl Ho
     write(&c, vec![append(row("run_a"), 1, 1), answer("l1", "done")]).await;
     assert_eq!(answer_of(&b, "l1").await.as_deref(), Some("done"));
     assert_eq!(unanswered(&c).await, [""; 0]);
-    let again = Commit::alone(1, vec![append(row("run_a"), 2, 1), answer("l1", "again")]);
+    let again = Commit::new(1, vec![append(row("run_a"), 2, 1), answer("l1", "again")]);
     assert_eq!(c.submit(again).await, Err(CommitError::Answered { id: "l1".to_owned() }));
     assert_eq!(next_seq(&c, "run_a").await, Some(2), "what it would have done has not happened");
     assert_eq!(answer_of(&b, "l1").await.as_deref(), Some("done"));
@@ -349,8 +349,8 @@ pub(super) async fn a_log_is_not_dropped_under_a_fork(hosts: impl Hosts) {
         start(&a, row(&source), 3).await;
         let create = Write::CreateRun(fork_of(&source, &fork, 2));
         let prune = Write::Prune { run: RunId::new(&source), pruned: Pruned { at: at(9), log: true } };
-        let forked = b.submit(Commit::alone(b.generation(), vec![create]));
-        let pruned = c.submit(Commit::alone(c.generation(), vec![prune]));
+        let forked = b.submit(Commit::new(b.generation(), vec![create]));
+        let pruned = c.submit(Commit::new(c.generation(), vec![prune]));
         let (source, fork) = (RunId::new(&source), RunId::new(&fork));
         match (forked.await, pruned.await) {
             (Ok(()), Err(error)) => {

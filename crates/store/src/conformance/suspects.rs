@@ -101,19 +101,11 @@ pub(super) async fn who_leaves_by_themselves_has_died_of_nothing(hosts: impl Hos
     assert_eq!(adopted(&b, 10).await, ["run_a"]);
     assert_eq!(suspects(&b).await, [known("run_a", 0, 0)], "closed, not dead");
     mark(&b, "run_a").await;
-    attempt_conflict(&b).await;
-    b.recover().await.expect("starts over");
-    assert_eq!(adopt_tree(&b, "run_a").await, Some(Owner::Taken));
-    assert_eq!(suspects(&b).await, [known("run_a", 0, 0)], "started over, not dead");
     hosts.lapse(of(&b).epoch()).await;
     let c = hosts.join().await;
     of(&c).end_lapsed().await.expect("ends it");
     of(&b).mark_suspect(&RunId::new("run_a")).await.expect_err("a session that has ended marks nothing");
     of(&b).clear_suspect(&RunId::new("run_a")).await.expect_err("nor does it clear anything");
-}
-
-async fn attempt_conflict(store: &impl Store) {
-    super::sample::attempt(store, vec![append(row("run_a"), 99, 1)]).await.expect_err("a conflict");
 }
 
 pub(super) async fn a_quarantined_tree_is_not_counted_and_released_on_probation(hosts: impl Hosts) {

@@ -1,8 +1,8 @@
 //! One disk, several hosts: each has a session on it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use baton_model::Timestamp;
@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::disk::Disk;
-use crate::{ClusterEvent, Commit, Committed, Write};
+use super::line::Courier;
+use crate::{ClusterEvent, CommitPart, Committed, RunnerWrite, Write};
 
 /// How much news somebody may be behind before they have to look for themselves.
 const NEWS: usize = 1024;
@@ -23,6 +24,7 @@ pub struct Cluster {
     pub(super) lease: Duration,
     pub(super) news: broadcast::Sender<ClusterEvent>,
     silent: Arc<AtomicBool>,
+    courier: Arc<OnceLock<Arc<dyn Courier>>>,
 }
 
 impl fmt::Debug for Cluster {
@@ -43,6 +45,7 @@ impl Cluster {
             lease,
             news: broadcast::Sender::new(NEWS),
             silent: Arc::default(),
+            courier: Arc::default(),
         }
     }
 
@@ -63,14 +66,25 @@ impl Cluster {
         self.silent.store(true, Ordering::Relaxed);
     }
 
+    /// From now on news goes by this courier. Once.
+    pub fn send_by(&self, courier: Arc<dyn Courier>) {
+        let _ = self.courier.set(courier);
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
     pub(super) fn tell(&self, news: ClusterEvent) {
         if !self.silent.load(Ordering::Relaxed) {
-            // Nobody may be listening.
-            let _ = self.news.send(news);
+            let arrived = match self.courier.get() {
+                Some(courier) => courier.carry(news),
+                None => vec![news],
+            };
+            for news in arrived {
+                // Nobody may be listening.
+                let _ = self.news.send(news);
+            }
         }
     }
 
@@ -110,10 +124,10 @@ impl Member {
     }
 }
 
-/// What others want to know of a commit.
-pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<ClusterEvent> {
+/// What others want to know of what was written.
+pub(super) fn news_of(part: CommitPart<'_>, runs: &[Committed]) -> Vec<ClusterEvent> {
     let grew = runs.iter().map(|run| ClusterEvent::Grew { run: run.run.clone(), next_seq: run.next_seq });
-    let rest = commit.writes.iter().filter_map(|write| match write {
+    let rest = part.writes.iter().filter_map(|write| match write {
         Write::HandOver { to, .. } => Some(ClusterEvent::HandedOver { to: *to }),
         Write::ReleaseClaim { name } => Some(ClusterEvent::Released { name: name.clone() }),
         Write::Annotate(row) => Some(ClusterEvent::Annotated { run: row.run.clone(), id: row.id.clone() }),
@@ -121,6 +135,13 @@ pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<ClusterEvent> 
         Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::ChangeWebhook { .. } | Write::DeleteWebhook(_) => {
             Some(ClusterEvent::Webhooks)
         }
+        Write::Runners(write) => match write {
+            RunnerWrite::PutStep(row) => {
+                Some(ClusterEvent::RunnerStep { key: row.key.clone(), owner: row.owner.clone() })
+            }
+            RunnerWrite::DeleteStep { .. } | RunnerWrite::ForgetSteps { .. } => None,
+            _ => Some(ClusterEvent::Runners),
+        },
         _ => None,
     });
     grew.chain(rest).collect()

@@ -2,12 +2,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
+use super::checkpoints::Checkpoints;
 use super::members::Members;
 use super::versioned::VersionedStore;
 use crate::{
-    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, Delivery, InterruptRow, Pruned, Quarantine,
-    Reply, RunRow, StoredRecord, VersionedStoreCommitted, VersionedStoreId, Webhook, WebhookChange, WorkflowVersion,
-    Write,
+    AnnotationRow, Change, CommitError, CommitPart, Committed, DeadLetter, Delivery, InterruptRow, Pruned, Quarantine,
+    Reply, RunRow, RunnerRow, StepRow, StoredRecord, TokenRow, VersionedStoreCommitted, VersionedStoreId, Webhook,
+    WebhookChange, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -26,6 +27,10 @@ pub struct Disk {
     pub(super) dead_letters: BTreeMap<(WebhookId, RunId, u64), DeadLetter>,
     pub(super) quarantine: BTreeMap<RunId, Quarantine>,
     pub(super) annotations: BTreeMap<RunId, BTreeMap<String, AnnotationRow>>,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) tokens: BTreeMap<String, TokenRow>,
+    pub(super) runners: BTreeMap<String, RunnerRow>,
+    pub(super) steps: BTreeMap<String, StepRow>,
     /// The last number of each session.
     pub(super) probes: BTreeMap<u64, u64>,
     /// Runs of which nothing is taken; see [`super::MemoryStore::refuse_run`].
@@ -57,31 +62,34 @@ impl Disk {
         self.places.get(run).and_then(|place| self.runs.get_mut(*place))
     }
 
-    pub(super) fn check(&self, commit: &Commit) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), CommitError> {
-        let runs = commit.check(|run| Ok::<_, CommitError>(self.log(run).map(|log| log.row.next_seq)))?;
+    pub(super) fn check(
+        &self,
+        part: CommitPart<'_>,
+    ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), CommitError> {
+        let runs = part.check(|run| Ok::<_, CommitError>(self.log(run).map(|log| log.row.next_seq)))?;
         let version = |ledger: &VersionedStoreId| self.ledgers.get(ledger).map_or(0, |ledger| ledger.version);
-        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, CommitError>(version(ledger)))?;
+        let ledgers = part.check_versioned_stores(|ledger| Ok::<_, CommitError>(version(ledger)))?;
         let kept = |log: &Log| !log.row.pruned.is_some_and(|pruned| pruned.log);
         let forks = |run: &RunId| {
             let of = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run) && kept(log);
             self.runs.iter().filter(of).map(|log| log.row.id.clone()).collect()
         };
-        commit.check_forks(
+        part.check_forks(
             |run| Ok::<_, CommitError>(self.log(run).is_some_and(|log| !kept(log))),
             |run| Ok(forks(run)),
         )?;
         let forbidden = |row: &RunRow| self.refused.contains(&row.id) || self.refused_workflows.contains(&row.workflow);
         let culprit =
             |write: &&Write| matches!(write, Write::CreateRun(row) | Write::Append { row, .. } if forbidden(row));
-        if let Some(write) = commit.writes.iter().find(culprit) {
-            return Err(commit.refused(Some(write), &"a simulated rule forbids it"));
+        if let Some(write) = part.writes.iter().find(culprit) {
+            return Err(part.refused(Some(write), &"a simulated rule forbids it"));
         }
         Ok((runs, ledgers))
     }
 
-    /// Applies a commit of a session that has passed [`Self::check`] and [`Self::check_owner`].
-    pub(super) fn apply(&mut self, commit: Commit, me: u64, now: Timestamp) {
-        for write in commit.writes {
+    /// Applies a part of a session that has passed [`Self::check`] and [`Self::check_owner`].
+    pub(super) fn apply(&mut self, part: CommitPart<'_>, me: u64, now: Timestamp) {
+        for write in part.writes.iter().cloned() {
             match write {
                 Write::CreateRun(row) => {
                     self.places.insert(row.id.clone(), self.runs.len());
@@ -114,6 +122,7 @@ impl Disk {
                     self.quarantine.remove(&run);
                     if pruned.log {
                         self.annotations.remove(&run);
+                        self.checkpoints.forget(&run);
                     }
                     if let Some(log) = self.log_mut(&run) {
                         log.prune(pruned);
@@ -125,6 +134,8 @@ impl Disk {
                 Write::Annotate(row) => {
                     self.annotations.entry(row.run.clone()).or_default().insert(row.id.clone(), row);
                 }
+                Write::Checkpoint(write) => self.write_checkpoint(write),
+                Write::PutSpending(row) => self.write_spending(row),
                 Write::Quarantine(row) => {
                     self.quarantine.insert(row.root.clone(), row);
                 }
@@ -178,6 +189,7 @@ impl Disk {
                     self.deliveries.remove(&(webhook, run, seq));
                 }
                 Write::DeadLetters(write) => self.apply_letters(write, me),
+                Write::Runners(write) => self.apply_runners(write),
                 Write::HandOver { root, to } => self.move_tree(&root, me, to),
                 Write::ReleaseClaim { name } => self.members.release(&name, me),
                 Write::AnswerForwarded { id, body } => self.members.answer(&id, body, now),
@@ -198,6 +210,7 @@ impl Log {
         self.row.current_node = row.current_node;
         self.row.error_code = row.error_code;
         self.row.summary = row.summary;
+        self.row.chain.head = row.chain.head;
     }
     fn prune(&mut self, pruned: Pruned) {
         let log = pruned.log || self.row.pruned.is_some_and(|before| before.log);
@@ -210,12 +223,33 @@ impl Log {
 }
 
 impl Disk {
-    /// Damages one record, as a failing disk would: its log no longer reads back. For tests.
+    /// Makes one record say what no build understands, as a newer one might have written it: its log no longer reads back.
+    /// For tests.
     pub fn spoil(&mut self, run: &RunId, seq: u64) {
-        let records = self.log_mut(run).map(|log| log.records.iter_mut());
-        for record in records.into_iter().flatten().filter(|record| record.seq == seq) {
+        let Some(log) = self.log_mut(run) else { return };
+        for record in log.records.iter_mut().filter(|record| record.seq == seq) {
             record.body = "{}".into();
             record.kind = "no.such.event".into();
+        }
+        let chained = log.row.chain.head.is_some();
+        if chained {
+            log.row.chain.head = log.row.chain.base;
+            log.row.seal(&mut log.records);
+        }
+    }
+
+    /// Damages a blob. For tests.
+    pub fn damage_blob(&mut self, digest: &Digest) {
+        if let Some(bytes) = self.blobs.get_mut(digest) {
+            bytes.push(b' ');
+        }
+    }
+
+    /// Damages one record, as a failing disk would: it reads back, and is not what was written. For tests.
+    pub fn damage(&mut self, run: &RunId, seq: u64) {
+        let records = self.log_mut(run).map(|log| log.records.iter_mut());
+        for record in records.into_iter().flatten().filter(|record| record.seq == seq) {
+            record.at = record.at.plus_millis(1);
         }
     }
 }

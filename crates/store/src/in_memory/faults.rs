@@ -1,16 +1,23 @@
 //! What can go wrong on demand: a disk that is full, slow or out of sight, a process that is frozen or killed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use baton_model::{RunId, WorkflowId};
 use tokio::sync::Semaphore;
 
+use super::line::Line;
 use super::store::{Fault, MemoryStore};
 
 impl MemoryStore {
     /// The next `commits` succeed; the one after them, and all that follow, fail until [`Self::heal`] and `recover`.
     pub fn fail_after(&self, commits: u64) {
         self.state.lock().fault = Fault::Full { left: commits };
+    }
+
+    /// From now on there is no room for checkpoints, and for everything else there is.
+    pub fn refuse_checkpoints(&self) {
+        self.state.lock().no_room_for_checkpoints = true;
     }
 
     /// The next `commits` succeed; everything after them is lost without a word, as when the process is killed: no
@@ -55,6 +62,11 @@ impl MemoryStore {
     /// How often somebody has tried to read since [`Self::lose_sight`].
     pub fn refused_reads(&self) -> u64 {
         self.blind.lock().unwrap_or(0)
+    }
+
+    /// What all records that were read so far weighed together.
+    pub fn record_bytes_read(&self) -> u64 {
+        self.record_bytes_read.load(Ordering::Acquire)
     }
 
     /// From now on every commit with records of this run in it is refused ([`CommitError::Refused`]), as by a database that
@@ -116,6 +128,31 @@ impl MemoryStore {
         }
         drop(state);
         self.deliver();
+    }
+
+    /// Makes the first of what has waited since [`Self::hold`] durable. Says how many that were.
+    pub fn release_some(&self, most: usize) -> usize {
+        let mut state = self.state.lock();
+        let Some(held) = &mut state.held else { return 0 };
+        let some: Vec<_> = held.drain(..most.min(held.len())).collect();
+        let count = some.len();
+        for (commit, sender) in some {
+            self.settle(&mut state, commit, sender);
+        }
+        drop(state);
+        self.deliver();
+        count
+    }
+
+    /// The next `commits` become durable, but whoever asked for them is told that they failed: the connection broke before
+    /// the answer came.
+    pub fn lose_answers(&self, commits: u64) {
+        self.state.lock().unheard = commits;
+    }
+
+    /// Puts something between this host and its disk. Once, before the store is used.
+    pub fn put_on_line(&self, line: Arc<dyn Line>) {
+        let _ = self.line.set(line);
     }
 
     pub fn has_crashed(&self) -> bool {

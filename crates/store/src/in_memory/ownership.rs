@@ -3,7 +3,7 @@
 use baton_model::{RunId, Timestamp};
 
 use super::disk::{Disk, Log};
-use crate::{Commit, CommitError, Write};
+use crate::{CommitError, CommitPart, Write};
 
 impl Log {
     pub(super) fn tree(&self) -> &RunId {
@@ -12,14 +12,11 @@ impl Log {
 }
 
 impl Disk {
-    /// Whether the session may write this. Needs no write, like [`Commit::check`].
-    pub(super) fn check_owner(&self, commit: &Commit, me: u64) -> Result<(), CommitError> {
-        if self.members.has_ended(me) {
-            return Err(CommitError::Fenced);
-        }
+    /// Whether the session may write this. Needs no write, like [`CommitPart::check`].
+    pub(super) fn check_owner(&self, part: CommitPart<'_>, me: u64) -> Result<(), CommitError> {
         let mut given: Vec<&RunId> = Vec::new();
         let mut answered: Vec<&str> = Vec::new();
-        for write in &commit.writes {
+        for write in part.writes {
             match write {
                 Write::CreateRun(row) | Write::Append { row, .. } => {
                     let tree = row.root.as_ref().unwrap_or(&row.id);

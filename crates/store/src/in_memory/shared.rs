@@ -18,6 +18,12 @@ impl Cluster {
     pub fn join(&self, host: &str) -> MemoryStore {
         MemoryStore::on(Arc::clone(&self.disk), Some(Member::new(self.clone(), host)))
     }
+
+    /// The disk as somebody sees it who is none of the hosts.
+    #[must_use]
+    pub fn observe(&self) -> MemoryStore {
+        MemoryStore::on(Arc::clone(&self.disk), None)
+    }
 }
 
 fn gone(reason: &str) -> Error {
@@ -64,6 +70,7 @@ impl MemoryStore {
         if *self.crashed.borrow() {
             return Err(gone("the process is gone"));
         }
+        self.reach()?;
         self.member()
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
@@ -8,9 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::cluster::{Member, news_of};
 use super::disk::Disk;
+use super::line::Line;
 use crate::{
-    COMMIT_BYTES, ClusterEvent, Commit, CommitError, CommitReceipt, Committed, Error, Journal, Observer, Shared,
-    TicketSender, VersionedStoreCommitted,
+    Breaks, COMMIT_BYTES, ClusterEvent, Commit, CommitError, CommitPart, CommitReceipt, Committed, Error, Journal,
+    LostPart, Observer, Shared, TicketSender, VersionedStoreCommitted,
 };
 
 #[derive(Debug)]
@@ -22,8 +24,12 @@ pub struct MemoryStore {
     pub(super) frozen: watch::Sender<bool>,
     /// How many reads have failed since reading does; `None` while it works.
     pub(super) blind: Mutex<Option<u64>>,
+    /// What the records that were read weighed.
+    pub(super) record_bytes_read: AtomicU64,
     /// How many may read at the same time; `None` for any number.
     pub(super) readers: Mutex<Option<Arc<Semaphore>>>,
+    /// What every question to the disk goes over, if somebody has put something there.
+    pub(super) line: OnceLock<Arc<dyn Line>>,
     /// Set if the disk is shared with others.
     pub(super) member: Option<Member>,
 }
@@ -34,9 +40,14 @@ pub(super) struct State {
     pub(super) ended: bool,
     pub(super) closed: bool,
     pub(super) fault: Fault,
+    /// How many of the next commits are made durable and reported as failed.
+    pub(super) unheard: u64,
     pub(super) commits: u64,
+    /// How many parts were refused, or lost with something that they build on.
+    lost: u64,
     /// The largest commit that is taken.
     pub(super) most_bytes: usize,
+    pub(super) no_room_for_checkpoints: bool,
     observer: Option<Arc<dyn Observer>>,
     outbox: VecDeque<Notice>,
     delivering: bool,
@@ -61,6 +72,7 @@ pub(super) enum Fault {
 struct Notice {
     runs: Vec<Committed>,
     ledgers: Vec<VersionedStoreCommitted>,
+    lost: Vec<LostPart>,
     failed: Option<(u64, CommitError)>,
     ticket: TicketSender,
     result: Result<(), CommitError>,
@@ -102,8 +114,11 @@ impl MemoryStore {
             ended: false,
             closed: false,
             fault: Fault::None,
+            unheard: 0,
             commits: 0,
+            lost: 0,
             most_bytes: COMMIT_BYTES,
+            no_room_for_checkpoints: false,
             observer: None,
             outbox: VecDeque::new(),
             delivering: false,
@@ -116,7 +131,9 @@ impl MemoryStore {
             crashed,
             frozen,
             blind: Mutex::new(None),
+            record_bytes_read: AtomicU64::new(0),
             readers: Mutex::default(),
+            line: OnceLock::new(),
             member,
         }
     }
@@ -126,12 +143,26 @@ impl MemoryStore {
         self.disk.lock().clone()
     }
 
+    /// What another process sees on the same disk, as a store of one host.
+    #[must_use]
+    pub fn reopen(&self) -> Self {
+        Self::on(Arc::clone(&self.disk), None)
+    }
+
     /// How many commits this store has made durable since it was opened.
     pub fn commits(&self) -> u64 {
         self.state.lock().commits
     }
 
+    /// How many parts of commits were not written while others were.
+    pub fn lost(&self) -> u64 {
+        self.state.lock().lost
+    }
+
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        if let Some(line) = self.line.get() {
+            line.wait().await;
+        }
         let readers = self.readers.lock().clone()?;
         // It is never closed.
         let permit = readers.acquire_owned().await.ok();
@@ -140,11 +171,20 @@ impl MemoryStore {
     }
 
     pub(super) fn look(&self) -> Result<(), Error> {
+        self.reach()?;
         match &mut *self.blind.lock() {
             Some(refused) => {
                 *refused += 1;
                 Err(Error::Unavailable { reason: "the simulated disk cannot be read".to_owned(), source: None })
             }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a question reaches the disk.
+    pub(super) fn reach(&self) -> Result<(), Error> {
+        match self.line.get().and_then(|line| line.cut()) {
+            Some(reason) => Err(Error::Unavailable { reason, source: None }),
             None => Ok(()),
         }
     }
@@ -159,9 +199,15 @@ impl MemoryStore {
         while let Some(notice) = state.outbox.pop_front() {
             let observer = state.observer.clone();
             drop(state);
+            if let Some(observer) = &observer
+                && (!notice.runs.is_empty() || !notice.ledgers.is_empty())
+            {
+                observer.committed(&notice.runs, &notice.ledgers);
+            }
+            LostPart::tell(&notice.lost);
             if let Some(observer) = observer {
-                if !notice.runs.is_empty() || !notice.ledgers.is_empty() {
-                    observer.committed(&notice.runs, &notice.ledgers);
+                if !notice.lost.is_empty() {
+                    observer.lost(&notice.lost);
                 }
                 if let Some((generation, error)) = &notice.failed {
                     observer.failed(*generation, error);
@@ -180,31 +226,49 @@ impl MemoryStore {
 impl MemoryStore {
     /// Commits or refuses, and notes who has to be told what.
     pub(super) fn settle(&self, state: &mut State, commit: Commit, ticket: TicketSender) {
-        let alone = commit.alone;
-        let (result, failed, (runs, ledgers), news) = match self.commit(state, commit) {
-            Ok((committed, news)) => (Ok(()), None, committed, news),
-            Err(error) if error == CommitError::Stale || (alone && error.is_refusal()) => {
-                (Err(error), None, Default::default(), Vec::new())
+        let notice = match self.commit(state, &commit) {
+            Ok(Made { news, .. }) if state.unheard > 0 => {
+                state.unheard -= 1;
+                state.ended = true;
+                let error = CommitError::Unavailable { reason: "the answer was lost".to_owned() };
+                let failed = Some((state.generation, error.clone()));
+                let (runs, ledgers, lost) = Default::default();
+                Notice { runs, ledgers, lost, failed, ticket, result: Err(error), news }
+            }
+            Ok(Made { runs, ledgers, breaks, news, refused }) => {
+                let (result, lost) = (refused.map_or(Ok(()), Err), breaks.settle());
+                state.lost += lost.len() as u64;
+                Notice { runs, ledgers, lost, failed: None, ticket, result, news }
+            }
+            // As on a real disk: what can be made again may find no room where everything else does.
+            Err(error @ CommitError::Unavailable { .. }) if commit.is_disposable() => {
+                let (runs, ledgers, lost, news) = Default::default();
+                Notice { runs, ledgers, lost, failed: None, ticket, result: Err(error), news }
             }
             Err(error) => {
-                state.ended = true;
-                (Err(error.clone()), Some((state.generation, error)), Default::default(), Vec::new())
+                let failed = (error != CommitError::Stale).then(|| {
+                    state.ended = true;
+                    (state.generation, error.clone())
+                });
+                let (runs, ledgers, lost, news) = Default::default();
+                Notice { runs, ledgers, lost, failed, ticket, result: Err(error), news }
             }
         };
-        state.outbox.push_back(Notice { runs, ledgers, failed, ticket, result, news });
+        state.outbox.push_back(notice);
     }
 
-    fn commit(&self, state: &mut State, commit: Commit) -> Result<(Made, Vec<ClusterEvent>), CommitError> {
+    fn commit(&self, state: &mut State, commit: &Commit) -> Result<Made, CommitError> {
         if state.closed || state.ended || commit.generation != state.generation {
             return Err(CommitError::Stale);
         }
-        commit.check_size_within(state.most_bytes)?;
         let mut disk = self.disk.lock();
         let (me, now) = (self.epoch_now(), self.now());
-        if self.member.is_some() {
-            disk.check_owner(&commit, me)?;
+        if self.member.is_some() && disk.members.has_ended(me) {
+            return Err(CommitError::Fenced);
         }
-        let committed = disk.check(&commit)?;
+        if state.no_room_for_checkpoints && commit.is_disposable() {
+            return Err(CommitError::Unavailable { reason: FULL.to_owned() });
+        }
         match &mut state.fault {
             Fault::None => {}
             Fault::Full { left: 0 } => return Err(CommitError::Unavailable { reason: FULL.to_owned() }),
@@ -212,10 +276,44 @@ impl MemoryStore {
             Fault::Crash { left: 0 } => return Err(CommitError::Stale),
             Fault::Full { left } | Fault::Crash { left } => *left -= 1,
         }
-        let news = if self.member.is_some() { news_of(&commit, &committed.0) } else { Vec::new() };
-        disk.apply(commit, me, now);
+        let mut made = Made::default();
+        for part in commit.parts() {
+            let judged = if made.breaks.is_whole(part.chains) {
+                self.judge(&disk, part, me, state.most_bytes)
+            } else {
+                Err(CommitError::Stale)
+            };
+            match judged {
+                Ok((runs, ledgers)) => {
+                    if self.member.is_some() {
+                        made.news.extend(news_of(part, &runs));
+                    }
+                    disk.apply(part, me, now);
+                    made.runs.extend(runs);
+                    made.ledgers.extend(ledgers);
+                }
+                Err(error) => {
+                    made.breaks.lose(part.chains, part.run().cloned(), error.clone());
+                    made.refused.get_or_insert(error);
+                }
+            }
+        }
         state.commits += 1;
-        Ok((committed, news))
+        Ok(made)
+    }
+
+    fn judge(
+        &self,
+        disk: &Disk,
+        part: CommitPart<'_>,
+        me: u64,
+        most_bytes: usize,
+    ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), CommitError> {
+        part.check_size_within(most_bytes)?;
+        if self.member.is_some() {
+            disk.check_owner(part, me)?;
+        }
+        disk.check(part)
     }
 
     /// The session whose commits these are; 0 if the disk is not shared.
@@ -232,7 +330,16 @@ impl MemoryStore {
     }
 }
 
-type Made = (Vec<Committed>, Vec<VersionedStoreCommitted>);
+/// What a commit brought about.
+#[derive(Default)]
+struct Made {
+    runs: Vec<Committed>,
+    ledgers: Vec<VersionedStoreCommitted>,
+    breaks: Breaks,
+    news: Vec<ClusterEvent>,
+    /// Why the first of its parts that was lost was lost.
+    refused: Option<CommitError>,
+}
 
 #[async_trait]
 impl Journal for MemoryStore {
@@ -266,6 +373,7 @@ impl Journal for MemoryStore {
         let unavailable = |reason: &str| Err(Error::Unavailable { reason: reason.to_owned(), source: None });
         match state.fault {
             _ if state.closed => return unavailable("the store is closed"),
+            _ if self.line.get().is_some_and(|line| line.cut().is_some()) => return unavailable("out of reach"),
             Fault::Crash { left: 0 } => return unavailable("the process is gone"),
             Fault::Full { left: 0 } if state.ended => return unavailable(FULL),
             _ => {}

@@ -11,6 +11,12 @@ pub trait HealthReads: Send + Sync {
     async fn usage(&self) -> Result<Usage, Error> {
         Ok(Usage::default())
     }
+    /// What a record takes, about: as it was written, whatever lies free around it. `None` where the store cannot say.
+    async fn record_bytes(&self) -> Result<Option<u64>, Error> {
+        let usage = self.usage().await?;
+        let records = usage.classes.iter().find(|class| class.class == "records");
+        Ok(records.and_then(|records| records.bytes.checked_div(records.count)))
+    }
     /// The number of the last [`crate::Write::Probe`]; on a shared store, of this session.
     async fn last_probe(&self) -> Result<Option<u64>, Error>;
     /// A cheap end-to-end check that reads work.

@@ -9,8 +9,9 @@ use crate::{Commit, CommitReceipt, Error, Observer, Shared};
 /// The write side.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Queues a commit and returns at once. When the ticket resolves to `Ok`, everything in it survives power loss;
-    /// commits become durable in the order they were queued. Never blocks and may be called under a lock.
+    /// Queues a commit and returns at once. When the ticket resolves to `Ok`, everything in it survives power loss. Commits
+    /// of one tenant become durable in the order they were queued, and so do those of no tenant, among all others. Never
+    /// blocks and may be called under a lock.
     fn submit(&self, commit: Commit) -> CommitReceipt;
 
     /// Installs the observer. Called once, before the first submit.

@@ -56,7 +56,7 @@ impl Exporter {
             ended: Condvar::new(),
             secrets: settings.secrets.clone(),
         });
-        let (ready, outcome) = mpsc::channel();
+        let (ready, outcome) = mpsc::sync_channel(1);
         let own = Arc::clone(&shared);
         let work = move || {
             match Sender::new(&settings) {

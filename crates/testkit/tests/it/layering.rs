@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
     ("baton-store-postgres", &["baton-model", "baton-store"]),
     ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
+    ("baton-cases", &["baton-model", "baton-provider", "baton-store", "baton-runtime", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
     (
         "baton-server",
@@ -57,13 +58,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-store-postgres",
             "baton-runtime",
             "baton-server",
+            "baton-cases",
             "baton-conformance",
             "baton-client",
             "baton-remote",
             "baton-telemetry",
         ],
     ),
+    ("baton-faulty-disk", &[]),
     ("baton-testkit", &["baton-model", "baton-engine", "baton-store", "baton-runtime"]),
+    (
+        "baton-simulation",
+        &["baton-model", "baton-provider", "baton-tool", "baton-store", "baton-runtime", "baton-testkit"],
+    ),
     ("baton-bench", &["baton-api", "baton-client", "baton-model", "baton-testkit"]),
 ];
 
@@ -130,6 +137,23 @@ fn a_forbidden_arrow_is_noticed() {
     let mut workspace = workspace();
     workspace.get_mut("baton-engine").unwrap().insert("baton-store".to_owned());
     assert_eq!(forbidden(&workspace), ["baton-engine -> baton-store"]);
+}
+
+/// What may use `unsafe`, and what the binary is made of, have nothing in common.
+#[test]
+fn no_shipped_crate_knows_the_disk_that_fails() {
+    const CRATE: &str = "baton-faulty-disk";
+    for package in ["baton", "baton-bench"] {
+        let tree = cargo(&["tree", "--package", package, "--edges", "normal,build", "--offline", "--locked"]);
+        assert!(tree.contains("baton-model") && !tree.contains(CRATE), "{tree}");
+    }
+    let mut free = Vec::new();
+    for package in metadata()["packages"].as_array().unwrap() {
+        let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
+        let is_bound = manifest.contains("[lints]\nworkspace = true") && !manifest.contains("unsafe_code");
+        free.extend((!is_bound).then(|| package["name"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(free, [CRATE], "crates that may use unsafe code");
 }
 
 #[test]

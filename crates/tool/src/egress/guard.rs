@@ -53,14 +53,15 @@ impl Guard {
 
     /// Everything that can be judged without asking the name service.
     pub fn check(&self, url: &Url) -> Result<(), Refused> {
+        // First: no setting opens that, so nobody is told of one.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused::Credentials);
+        }
         let open = self.is_open(url);
         match url.scheme() {
             "https" => {}
             "http" if open => {}
             _ => return Err(Refused::Scheme),
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::Credentials);
         }
         // The parser has already turned other spellings of an IPv4 address (octal, one number) into the usual one.
         let host = url.host_str().unwrap_or_default();

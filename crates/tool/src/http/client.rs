@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use baton_model::tool::{ToolFault, ToolOutcome, ToolStatus};
 use baton_model::{Secret, code};
+use reqwest::Url;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -83,7 +84,11 @@ impl HttpClient {
 
     /// One request and one answer; no redirect is followed.
     pub(super) async fn exchange(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Answer, Unanswered> {
-        let client = self.0.clients.client(&outgoing.url).map_err(|problem| Unanswered::Never(no_client(&problem)))?;
+        let client = self
+            .0
+            .clients
+            .client(&outgoing.url)
+            .map_err(|problem| Unanswered::Never(no_client(&problem, &outgoing.url)))?;
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Unanswered::Never(unreachable_host(outgoing, "there was no time left to call it")));
@@ -107,9 +112,9 @@ impl HttpClient {
     }
 }
 
-fn no_client(problem: &NoClient) -> ToolFault {
+fn no_client(problem: &NoClient, url: &Url) -> ToolFault {
     match problem {
-        NoClient::Refused(refused) => denied(*refused),
+        NoClient::Refused(refused) => denied(*refused, url),
         NoClient::Setup(_) => fault(code::INTERNAL_ERROR, "The HTTP client could not be set up.", true),
     }
 }
@@ -122,7 +127,7 @@ fn unreachable_host(outgoing: &Outgoing, why: &str) -> ToolFault {
 /// What a failed `send` means. Without the URL, which may carry a token of its own.
 fn unanswered(outgoing: &Outgoing, error: &reqwest::Error) -> Unanswered {
     if let Some(refused) = refusal_in(error) {
-        return Unanswered::Never(denied(refused));
+        return Unanswered::Never(denied(refused, &outgoing.url));
     }
     let host = outgoing.url.host_str().unwrap_or_default();
     if error.is_connect() || error.is_builder() {

@@ -7,6 +7,7 @@ use baton_model::{TenantId, TraceContext, code};
 use serde_json::Value;
 
 use crate::egress::Refused;
+use reqwest::Url;
 
 /// A call somebody wants made.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,10 +29,16 @@ pub(super) fn fault(code: &str, message: impl Into<String>, retryable: bool) -> 
     ToolFault { code: code.to_owned(), message: message.into(), details: None, retryable: Some(retryable) }
 }
 
-pub(super) fn denied(refused: Refused) -> ToolFault {
-    fault(
-        code::EGRESS_DENIED,
-        format!("This address may not be called: {refused}. Use a public https:// address."),
-        false,
-    )
+/// `url` is the address as the caller, or a page it was sent on from, wrote it.
+pub(super) fn denied(refused: Refused, url: &Url) -> ToolFault {
+    let place = url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"));
+    let hint = match (refused, place) {
+        // No setting opens these.
+        (Refused::Credentials, _) | (_, None) => "Use a public https:// address.".to_owned(),
+        (Refused::Scheme | Refused::Inside, Some(place)) => format!(
+            "Use a public https:// address. If this call is meant, the operator allows it with the setting \
+             [http] allow = [\"{place}\"] in the file that --config names, or BATON_HTTP_ALLOW={place}, also in `baton dev`."
+        ),
+    };
+    fault(code::EGRESS_DENIED, format!("This address may not be called: {refused}. {hint}"), false)
 }

@@ -58,7 +58,7 @@ impl HttpFetch {
             let Some(next) = next else {
                 return Ok(ToolOutcome::ok(answer.shown(&self.client.secrets(&outgoing))));
             };
-            self.client.0.clients.guard().check(&next).map_err(|refused| Unanswered::Never(denied(refused)))?;
+            self.client.0.clients.guard().check(&next).map_err(|refused| Unanswered::Never(denied(refused, &next)))?;
             outgoing = outgoing.redirected(next);
         }
         let message = format!("The address redirects more than {MAX_REDIRECTS} times.");

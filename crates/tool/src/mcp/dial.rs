@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::bounded::{Lines, MESSAGE_BYTES};
-use super::call_queue::OPEN_CALLS;
+use super::handle::OPEN_CALLS;
 use super::outgoing::Outgoing;
 use super::settings::{McpSettings, WrongSettings};
 use super::status::Failure;

@@ -7,10 +7,15 @@ use baton_model::Secret;
 use rmcp::{Peer, RoleClient};
 use tokio::sync::watch;
 
-use super::call_queue::CallQueue;
 use super::settings::McpSettings;
 use super::status::Link;
+use crate::call_queue::CallQueue;
 use crate::secrets::Secrets;
+
+/// Calls of one server that are open at the same time. A server that answers none of them costs this many, no more.
+pub(super) const OPEN_CALLS: usize = 128;
+/// Calls that wait for their turn, each for half of its time: a call whose turn comes needs the rest to be answered.
+const WAITING_CALLS: usize = 1024;
 
 pub(super) struct ServerHandle {
     pub(super) name: String,
@@ -28,7 +33,7 @@ impl ServerHandle {
             name: name.to_owned(),
             settings,
             link: watch::Sender::new(Link::Connecting),
-            queue: CallQueue::default(),
+            queue: CallQueue::new(OPEN_CALLS, WAITING_CALLS),
             source,
             used: ArcSwap::default(),
         }

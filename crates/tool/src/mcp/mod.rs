@@ -24,7 +24,6 @@
 mod backoff;
 mod bounded;
 mod call;
-mod call_queue;
 mod dial;
 mod handle;
 mod listing;
@@ -43,7 +42,8 @@ mod supervisor;
 mod tool;
 
 pub use dial::{InProcess, Stream};
-pub(crate) use result::disconnected;
+pub(crate) use result::disconnection;
 pub use server::McpServer;
 pub use settings::{McpSettings, ToolOverride, WrongSettings};
 pub use status::McpStatus;
+pub use stderr_tail::STDERR_TARGET;

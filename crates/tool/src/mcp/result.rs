@@ -33,11 +33,17 @@ pub(super) fn failed(tool: &str, complaint: &str, secrets: &[Secret]) -> Called 
 }
 
 pub(crate) fn disconnected(server: &str, reason: &str) -> Called {
-    fault(
-        code::MCP_SERVER_DISCONNECTED,
-        format!("The MCP server {server} cannot be reached, and was not called: {reason}."),
-        true,
-    )
+    let error = Some(disconnection(server, reason));
+    Called::Done(ToolOutcome { status: ToolStatus::Error, value: Value::Null, error, duration_ms: None })
+}
+
+pub(crate) fn disconnection(server: &str, reason: &str) -> ToolFault {
+    ToolFault {
+        code: code::MCP_SERVER_DISCONNECTED.to_owned(),
+        message: format!("The MCP server {server} cannot be reached, and was not called: {reason}."),
+        details: None,
+        retryable: Some(true),
+    }
 }
 
 fn complete(tool: &str, result: CallToolResult, secrets: &[Secret], max_bytes: usize) -> Called {

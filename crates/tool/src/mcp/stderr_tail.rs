@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 use tokio::time::Instant;
 
+/// The target of these lines in the log, so that a host can show them and leave out everything else for debugging.
+pub const STDERR_TARGET: &str = "mcp_stderr";
 /// How many lines are kept: the end of a stack trace, not a log.
 const LINES: usize = 20;
 /// How much of a line is kept.
@@ -85,7 +87,7 @@ impl StderrTail {
             None => clean,
         };
         if !text.is_empty() {
-            tracing::debug!(server, "{text}");
+            tracing::debug!(target: STDERR_TARGET, server, "{text}");
             self.add(text);
         }
     }

@@ -149,6 +149,14 @@ async fn nothing_inside_is_called() {
             "{url}"
         );
     }
+    // Whoever reads the fault knows which setting opens the way, and what to write there.
+    let url = format!("http://{address}/x");
+    let told = fault(send.call(&request(REQUEST, json!({"method": "PUT", "url": url}))).await).message;
+    assert!(told.contains(&format!("[http] allow = [\"{address}\"]")), "{told}");
+    assert!(told.contains(&format!("BATON_HTTP_ALLOW={address}")) && told.contains("baton dev"), "{told}");
+    let named = format!("http://ann:word@{address}/");
+    let told = fault(send.call(&request(REQUEST, json!({"method": "PUT", "url": named}))).await).message;
+    assert!(!told.contains("allow") && !told.contains("word@"), "no setting opens that: {told}");
     assert!(nobody_came(listener));
 }
 

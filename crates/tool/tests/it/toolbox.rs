@@ -241,3 +241,27 @@ fn two_lists_together_allow_what_both_do() {
         assert_eq!(baton_tool::narrowed(&other, &one), both, "{other:?} and {one:?}");
     }
 }
+
+/// Fails after a minute.
+struct Late(ToolSpec);
+
+#[async_trait]
+impl Tool for Late {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, _: &ToolRequest) -> Called {
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        Called::Done(ToolOutcome::failed("broke", "It did."))
+    }
+}
+
+/// How long a call took is written to the log. By a clock that nobody could hold, no log would ever be made twice.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_measured_in_the_time_of_the_scheduler() {
+    let spec = tool("late", SafetyTier::Write, &[], Source::Workflow, "").spec().clone();
+    let toolbox = Toolbox::new(ToolSet::default().tool(Arc::new(Late(spec))).unwrap());
+    let outcome = done(toolbox.call(&request("late", json!({}))).await);
+    assert_eq!(outcome.duration_ms, Some(60_000));
+}

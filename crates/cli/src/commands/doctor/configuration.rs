@@ -1,3 +1,5 @@
+use baton_store_sqlite::DataAccess;
+
 use super::finding::{DataLocation, Finding, State};
 use crate::commands::serve;
 use crate::config::{Config, SETTINGS};
@@ -12,7 +14,7 @@ pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
         Err(error) => {
             let finding =
                 Finding::bad(NAME, State::Wrong, error.to_string(), "`baton config show` lists every setting");
-            return (DataLocation::Folder(args.data_or_default()), vec![finding]);
+            return (DataLocation::Folder(args.data_or_default(), DataAccess::Owner), vec![finding]);
         }
     };
     let keys = match ApiKeys::of(&config) {
@@ -39,7 +41,8 @@ pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
     findings.extend(remotes(&config));
     let renamed = config.warnings.iter();
     findings.extend(renamed.map(|warning| Finding::bad(NAME, State::Warning, warning.clone(), "use the new name")));
-    (config.database.map_or(DataLocation::Folder(config.data), DataLocation::Database), findings)
+    let folder = DataLocation::Folder(config.data, config.data_access);
+    (config.database.map_or(folder, DataLocation::Database), findings)
 }
 
 fn remotes(config: &Config) -> Option<Finding> {

@@ -29,8 +29,12 @@ pub(super) async fn check(settings: &Settings) -> Finding {
     if *round_trip > FAR {
         return Finding::bad(NAME, State::Warning, format!("{far}: {place}"), "move host and database closer together");
     }
+    let pages = if report.page_checksums { "on" } else { "off" };
     if report.empty {
-        return Finding::ok(NAME, format!("{far}, empty: {place}"));
+        return Finding::ok(NAME, format!("{far}, empty, page checksums {pages}: {place}"));
     }
-    Finding::ok(NAME, format!("{far}, {runs} runs, {events} events, all logs whole, {hosts} hosts: {place}"))
+    Finding::ok(
+        NAME,
+        format!("{far}, {runs} runs, {events} events, all logs whole, {hosts} hosts, page checksums {pages}: {place}"),
+    )
 }

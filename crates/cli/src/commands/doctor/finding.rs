@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use baton_store_postgres::Settings;
+use baton_store_sqlite::DataAccess;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +37,6 @@ impl Finding {
 
 /// Where the data is.
 pub(super) enum DataLocation {
-    Folder(PathBuf),
+    Folder(PathBuf, DataAccess),
     Database(Settings),
 }

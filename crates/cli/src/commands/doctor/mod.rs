@@ -6,6 +6,7 @@ mod connections;
 mod database;
 mod disk;
 mod finding;
+mod permissions;
 mod storage;
 
 use self::finding::{DataLocation, State};
@@ -30,7 +31,8 @@ fn target(args: &serve::Args, context: &Context) -> Target {
 pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Failure> {
     let (kept, mut findings) = configuration::check(&args);
     match &kept {
-        DataLocation::Folder(data) => {
+        DataLocation::Folder(data, access) => {
+            findings.push(permissions::check(data, *access));
             findings.push(disk::free_space(data));
             findings.push(disk::fsync_latency(data));
             findings.push(clock::check(data));

@@ -1,13 +1,14 @@
 use std::path::Path;
 
-use baton_store::{Error, VersionedStoreId};
+use baton_store::VersionedStoreId;
 use baton_store_sqlite::{Gap, Report, SqliteStore, VersionGap};
 
 use super::finding::{Finding, State};
 use crate::target::Target;
 
 const STORAGE: &str = "storage";
-const RESTORE: &str = "keep a copy of the data folder, then restore the last backup";
+const RESTORE: &str =
+    "keep a copy of the data folder, then restore the last backup; `baton storage check` lists all that is damaged";
 
 /// Reads everything that is stored. Safe beside a host that is using it.
 pub(super) fn integrity(data: &Path) -> Finding {
@@ -15,12 +16,14 @@ pub(super) fn integrity(data: &Path) -> Finding {
         return Finding::ok(STORAGE, format!("{} does not exist yet", data.display()));
     }
     match SqliteStore::check(data) {
-        Ok(report) if report.is_sound() => Finding::ok(
-            STORAGE,
-            format!("{} runs, {} events, all logs whole in {}", report.runs, report.events, data.display()),
-        ),
+        Ok(report) if report.is_sound() => {
+            let (runs, events, place) = (report.runs, report.events, data.display());
+            // As in a backup that was just put back.
+            let unknown = if report.noted { "" } else { "; no baton.commits tells whether the end is there" };
+            Finding::ok(STORAGE, format!("{runs} runs, {events} events, all logs whole in {place}{unknown}"))
+        }
         Ok(report) => Finding::bad(STORAGE, State::Wrong, first_problem(&report), RESTORE),
-        Err(error @ Error::Corrupt { .. }) => Finding::bad(STORAGE, State::Wrong, error.to_string(), RESTORE),
+        Err(error) if error.is_damage() => Finding::bad(STORAGE, State::Wrong, error.to_string(), RESTORE),
         Err(error) => Finding::bad(
             STORAGE,
             State::Wrong,
@@ -42,7 +45,7 @@ fn first_problem(report: &Report) -> String {
         let count = report.version_gaps.len();
         format!("{} `{scope}` of {tenant} has {changes} of {whole} changes ({count} such ledgers)", kind.as_str())
     });
-    damage.or(gap).or(ledger).unwrap_or_default()
+    damage.or(gap).or(ledger).or_else(|| report.wrong.first().cloned()).unwrap_or_default()
 }
 
 /// Whether a host answers, and whether it takes writes. None running is not wrong.
@@ -86,6 +89,8 @@ mod tests {
             ledgers: 1,
             changes: 4,
             version_gaps: vec![gap],
+            wrong: Vec::new(),
+            noted: true,
         };
         assert_eq!(first_problem(&report), "memory `team` of acme has 4 of 5 changes (1 such ledgers)");
     }

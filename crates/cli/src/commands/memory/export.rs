@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -6,6 +5,7 @@ use super::scope::Scope;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::private_file;
 
 /// How many entries are asked for at a time.
 const PAGE: usize = 1000;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     let mut target: Box<dyn Write> = match &path {
         None => Box::new(BufWriter::new(io::stdout())),
-        Some(path) => Box::new(BufWriter::new(File::create(path).map_err(failed)?)),
+        Some(path) => Box::new(BufWriter::new(private_file::rewrite(path).map_err(failed)?)),
     };
     let (mut count, mut cursor) = (0_usize, None);
     loop {

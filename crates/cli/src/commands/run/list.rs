@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         limit: Some(usize::from(args.limit)),
         ..RunFilter::default()
     };
-    let page = context.client()?.runs(&filter).await?;
+    let page = context.client()?.runs_filled(&filter).await?;
     let output = &context.output;
     if output.is_json() {
         output.json(&page)?;

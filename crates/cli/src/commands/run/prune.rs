@@ -1,5 +1,5 @@
-use baton_client::{Client, PrunedRun, RunFilter, RunListItem};
-use baton_model::{RunStatus, Timestamp, code};
+use baton_client::{BulkPrune, BulkPrunedRun, Client, PrunedRun, RetentionDue, RunFilter, RunListItem};
+use baton_model::{RunId, RunStatus, Timestamp};
 use serde_json::{Value, json};
 
 use crate::age::{ago, now, span};
@@ -35,11 +35,17 @@ struct Which {
     /// All top-level runs that ended longer ago than this, for example 12h or 30d
     #[arg(long, value_name = "TIME", value_parser = duration::millis)]
     older_than: Option<u64>,
+    /// What the host's retention rules do not keep, now instead of at the host's next pass; always with the events
+    #[arg(long)]
+    retention: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let output = &context.output;
+    if args.which.retention {
+        return by_rules(&client, output, &args).await;
+    }
     let Some(age) = args.which.older_than else {
         return one(&client, output, &args).await;
     };
@@ -57,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if !agreed(output, &args, &format!("{} and everything below", counted(runs.len(), "run")))? {
         return Ok(Exit::Ok);
     }
-    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id.to_string()).collect();
+    let ids: Vec<RunId> = runs.into_iter().map(|run| run.run_id).collect();
     all(&client, output, &ids, args.log).await
 }
 
@@ -65,7 +71,7 @@ async fn one(client: &Client, output: &Output, args: &Args) -> Result<Exit, Fail
     let id = run_ref::find(client, args.which.run.as_deref().unwrap_or_default()).await?;
     if args.dry_run {
         let filter = RunFilter { id_prefix: Some(id.clone()), limit: Some(1), ..RunFilter::default() };
-        let found = client.runs(&filter).await?.runs;
+        let found = client.runs_filled(&filter).await?.runs;
         let Some(run) = found.first() else {
             return Err(Failure::new(Exit::NotFound, format!("there is no run {id}")));
         };
@@ -86,26 +92,28 @@ async fn one(client: &Client, output: &Output, args: &Args) -> Result<Exit, Fail
     Ok(Exit::Ok)
 }
 
-/// Prunes one after the other, telling each as it is done. One that cannot be pruned does not stop the others.
-async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Result<Exit, Failure> {
+/// Prunes many at a time, telling each as it is done. One that cannot be pruned does not stop the others.
+async fn all(client: &Client, output: &Output, ids: &[RunId], log: bool) -> Result<Exit, Failure> {
     let (mut done, mut skipped) = (Vec::new(), Vec::new());
     let width = ids.len().to_string().len();
-    for (index, id) in ids.iter().enumerate() {
-        let progress = format!("[{:>width$}/{}]", index + 1, ids.len());
-        match client.prune(id, log).await {
-            Ok(pruned) => {
-                // What an earlier pass has pruned is not worth a line each time.
-                if !output.is_json() && pruned.pruned_runs > 0 {
-                    output.line(format_args!("{progress} {}", describe(&pruned)))?;
-                }
-                done.push(pruned);
+    let mut index = 0;
+    for some in ids.chunks(PAGE) {
+        let pruned = client.bulk_prune(&BulkPrune { run_ids: some.to_vec(), log }).await?;
+        for BulkPrunedRun { run_id, pruned_runs, error, .. } in pruned.results {
+            index += 1;
+            let progress = format!("[{index:>width$}/{}]", ids.len());
+            if let Some(error) = error {
+                // Not ended after all, or gone meanwhile.
+                output.note(format_args!("{progress} {run_id} skipped: {} [{}]", error.message, error.code));
+                skipped.push(json!({ "runId": run_id, "reason": error.message }));
+                continue;
             }
-            // Not ended after all, or gone meanwhile.
-            Err(error) if matches!(error.code(), Some(code::RUN_CONFLICT | code::RUN_NOT_FOUND)) => {
-                output.note(format_args!("{progress} {id} skipped: {error}"));
-                skipped.push(json!({ "runId": id, "reason": error.to_string() }));
+            let pruned = PrunedRun { run_id, pruned_runs, log };
+            // What an earlier pass has pruned is not worth a line each time.
+            if !output.is_json() && pruned.pruned_runs > 0 {
+                output.line(format_args!("{progress} {}", describe(&pruned)))?;
             }
-            Err(error) => return Err(Failure::from(error).about(id)),
+            done.push(pruned);
         }
     }
     let runs: usize = done.iter().map(|pruned| pruned.pruned_runs).sum();
@@ -120,6 +128,66 @@ async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Res
     if output.is_json() {
         output.json(&json!({ "pruned": done, "skipped": skipped }))?;
     }
+    Ok(Exit::Ok)
+}
+
+/// What the host's rules do not keep, as the host itself would prune it.
+async fn by_rules(client: &Client, output: &Output, args: &Args) -> Result<Exit, Failure> {
+    let due = client.retention_due(PAGE).await?;
+    if !due.enabled {
+        let why = "the host has no retention rules";
+        return Err(Failure::new(Exit::Conflict, why).hint("set retention.max_age_days, max_runs or max_bytes"));
+    }
+    if args.dry_run || due.runs.is_empty() {
+        return show_due(output, &due);
+    }
+    let many = if due.more { format!("more than {PAGE} runs") } else { counted(due.runs.len(), "run") };
+    let question = format!("Prune {many} and everything below? Their memory and their events are deleted for good.");
+    if !(args.yes || confirm::sure(&question)?) {
+        output.note("nothing was pruned");
+        return Ok(Exit::Ok);
+    }
+    let (mut trees, mut runs, mut due) = (0, 0, due);
+    loop {
+        let run_ids = due.runs.iter().map(|run| run.run_id.clone()).collect();
+        let pruned = client.bulk_prune(&BulkPrune { run_ids, log: true }).await?.results;
+        let some = pruned.iter().filter(|run| run.ok && run.pruned_runs > 0).count();
+        trees += some;
+        runs += pruned.iter().map(|run| run.pruned_runs).sum::<usize>();
+        // None of them: somebody else holds on to them, and would next time.
+        if some == 0 || !due.more {
+            break;
+        }
+        output.note(format_args!("pruned {} so far", counted(trees, "tree")));
+        due = client.retention_due(PAGE).await?;
+        if due.runs.is_empty() {
+            break;
+        }
+    }
+    if output.is_json() {
+        output.json(&json!({ "prunedTrees": trees, "prunedRuns": runs }))?;
+    }
+    output.note(format_args!("pruned {}, {} in all", counted(trees, "tree"), counted(runs, "run")));
+    Ok(Exit::Ok)
+}
+
+fn show_due(output: &Output, due: &RetentionDue) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(due)?;
+        return Ok(Exit::Ok);
+    }
+    let now = now();
+    if !due.runs.is_empty() {
+        let mut rows = table(&["RUN", "WORKFLOW", "STATUS", "ENDED", "RUNS", "RECORDS", "WHY"]);
+        for run in &due.runs {
+            let (ended, runs, records) = (ago(run.ended_at, now), run.runs.to_string(), run.records.to_string());
+            let (id, workflow, status) = (run.run_id.as_str(), run.workflow_id.as_str(), run.status.as_str());
+            rows.add_row([id, workflow, status, &ended, &runs, &records, &run.reason]);
+        }
+        output.table(&rows)?;
+    }
+    let more = if due.more { ", and more" } else { "" };
+    output.note(format_args!("{} would be pruned{more}; nothing was pruned", due.runs.len()));
     Ok(Exit::Ok)
 }
 

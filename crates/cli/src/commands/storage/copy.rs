@@ -1,8 +1,10 @@
 use baton_store::archive::Table;
+use baton_store_sqlite::DataAccess;
 use serde_json::{Map, json};
 
 use super::location::{Location, Open};
 use super::messages;
+use super::salvage::{self, LeftOut};
 use super::verification::{Fingerprint, page, replay};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -23,17 +25,29 @@ pub(crate) struct Args {
     /// Target: a data folder, or postgres://user:password@host/database; must be empty
     #[arg(long, value_name = "DIR|URL")]
     to: String,
+    /// Who may read the target folder: owner, group or any (the setting data_access)
+    #[arg(long, value_name = "WHO", default_value = "owner", env = "BATON_DATA_ACCESS", value_parser = access)]
+    data_access: DataAccess,
     /// Continue an interrupted copy; the target may hold a part of it
     #[arg(long)]
     resume: bool,
+    /// Copy what can be read of a damaged source, and say what was left out
+    #[arg(long)]
+    salvage: bool,
+}
+
+fn access(text: &str) -> Result<DataAccess, String> {
+    // An empty variable counts as not set.
+    let known = if text.is_empty() { Some(DataAccess::Owner) } else { DataAccess::parse(text) };
+    known.ok_or_else(|| "write owner, group or any".to_owned())
 }
 
 /// Nobody may be using either side. Nothing of the source is changed.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let output = &context.output;
     let (from, to) = (Location::parse(&args.from), Location::parse(&args.to));
-    let source = from.open().await?;
-    let target = to.open_or_create().await?;
+    let source = if args.salvage { from.open_damaged().await? } else { from.open().await? };
+    let target = to.open_or_create(args.data_access).await?;
     if let Some(held) = held(&target).await? {
         let failure = |what: String| Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {what}"));
         if !args.resume {
@@ -54,8 +68,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let mut rows = table(&["TABLE", "ROWS", "DIGEST", "SAME"]);
     let (mut tables, mut wrong) = (Map::new(), None);
     let mut prints = Vec::new();
+    let mut left_out = args.salvage.then(LeftOut::default);
     for table in Table::ALL {
-        prints.push((table, copy(&source, &target, table, output).await?));
+        prints.push((table, copy(&source, &target, table, left_out.as_mut(), output).await?));
     }
     for (table, there) in prints {
         let here = Fingerprint::of(&target, table, output).await?;
@@ -71,12 +86,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     target.close().await;
     if output.is_json() {
         let places = (from.to_string(), to.to_string());
-        let all =
-            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": messages, "replayed": replayed });
+        let all = json!({ "from": places.0, "to": places.1, "tables": tables, "letters": messages,
+            "leftOut": left_out.as_ref().map(|left_out| &left_out.0), "replayed": replayed });
         output.json(&all)?;
     } else {
         output.table(&rows)?;
         output.line(replayed.sentence())?;
+    }
+    if let Some(LeftOut(lines)) = left_out.filter(|left_out| !left_out.0.is_empty()) {
+        output.hint(format_args!("{} rows could not be read and were left out; they are named above", lines.len()));
     }
     if let Some(table) = wrong {
         let failure = Failure::new(Exit::Failed, format!("{} are not the same in {to}", table.as_str()));
@@ -111,12 +129,21 @@ async fn is_begun(source: &Open, target: &Open) -> Result<bool, Failure> {
 }
 
 /// A page at a time, so it does not matter how much there is.
-async fn copy(source: &Open, target: &Open, table: Table, output: &Output) -> Result<Fingerprint, Failure> {
+async fn copy(
+    source: &Open,
+    target: &Open,
+    table: Table,
+    mut left_out: Option<&mut LeftOut>,
+    output: &Output,
+) -> Result<Fingerprint, Failure> {
     let total = source.count(table).await?;
     let mut print = Fingerprint::default();
     let mut after = None;
     loop {
-        let entries = page(source, table, after.as_ref()).await?;
+        let entries = match left_out.as_deref_mut() {
+            Some(left_out) => salvage::page(source, table, after.as_ref(), left_out, output).await?,
+            None => page(source, table, after.as_ref()).await?,
+        };
         let Some(last) = entries.last().cloned() else { break };
         let before = print.rows;
         entries.iter().for_each(|entry| print.add(entry));

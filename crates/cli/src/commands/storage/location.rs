@@ -6,6 +6,7 @@ use std::sync::Arc;
 use baton_store::Store;
 use baton_store::archive::{Archive, Table};
 use baton_store_postgres::{PostgresStore, Settings};
+use baton_store_sqlite::DataAccess;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -38,15 +39,25 @@ impl Location {
         Self::Folder(PathBuf::from(text))
     }
 
-    /// Opens what is there.
+    /// Opens what is there, unless it is damaged.
     pub(super) async fn open(&self) -> Result<Open, Failure> {
+        self.open_as(true).await
+    }
+
+    /// Opens what is there, damaged or not.
+    pub(super) async fn open_damaged(&self) -> Result<Open, Failure> {
+        self.open_as(false).await
+    }
+
+    async fn open_as(&self, refuse_damage: bool) -> Result<Open, Failure> {
         match self {
             Self::Folder(path) if !path.join("baton.db").exists() => {
                 let failure = Failure::new(Exit::NotFound, format!("there is no data in {}", path.display()));
                 Err(failure.hint("name the folder that `baton serve --data` uses"))
             }
             Self::Folder(path) => {
-                Ok(Open { whole: Arc::new(open_idle_folder(path)?), backend: Backend::Folder(path.clone()) })
+                let whole = Arc::new(open_idle_folder(path, refuse_damage)?);
+                Ok(Open { whole, backend: Backend::Folder(path.clone()) })
             }
             Self::Database(settings) => {
                 let store = PostgresStore::open_alone(settings).await.map_err(|error| database_failure(&error))?;
@@ -62,10 +73,10 @@ impl Location {
     }
 
     /// Opens it even if nothing is there yet.
-    pub(super) async fn open_or_create(&self) -> Result<Open, Failure> {
+    pub(super) async fn open_or_create(&self, access: DataAccess) -> Result<Open, Failure> {
         if let Self::Folder(path) = self {
-            create_data(path)?;
-            return Ok(Open { whole: Arc::new(open_idle_folder(path)?), backend: Backend::Folder(path.clone()) });
+            create_data(path, access)?;
+            return Ok(Open { whole: Arc::new(open_idle_folder(path, true)?), backend: Backend::Folder(path.clone()) });
         }
         self.open().await
     }

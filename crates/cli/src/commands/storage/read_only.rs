@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationReads, AnnotationRow, Change, Commit, CommitReceipt, DeadLetter, DeadLetterPlace, DefinitionReads,
-    Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, Observer, Page, Quarantine,
-    ReadView, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, VersionedReads, VersionedStoreId,
-    VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
+    ActiveTrees, AnnotationReads, AnnotationRow, Change, CheckpointReads, Commit, CommitReceipt, DeadLetter,
+    DeadLetterPlace, DefinitionReads, Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow,
+    Journal, KeptTree, Observer, Page, Quarantine, ReadView, Reply, RunFilter, RunPlace, RunReads, RunRow, RunnerReads,
+    RunnerRow, StepRow, StepState, Store, StoredRecord, TokenRow, VersionedReads, VersionedStoreId, VersionedStoreKind,
+    VersionedStoreRow, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
 };
 
 pub(super) struct ReadOnlyStore(pub(super) Arc<dyn Store>);
@@ -43,7 +44,16 @@ impl RunReads for ReadOnlyStore {
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         self.0.records(run, from, limit).await
     }
-    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+    async fn records_within(
+        &self,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        self.0.records_within(run, from, limit, bytes).await
+    }
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
         self.0.runs(filter).await
     }
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
@@ -51,6 +61,20 @@ impl RunReads for ReadOnlyStore {
     }
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
         self.0.forks(run).await
+    }
+    async fn active_trees(&self, tenant: &TenantId) -> Result<ActiveTrees, Error> {
+        self.0.active_trees(tenant).await
+    }
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, Error> {
+        self.0.tenants(after, limit).await
+    }
+    async fn kept_trees(
+        &self,
+        tenant: &TenantId,
+        before: Option<RunPlace>,
+        limit: usize,
+    ) -> Result<Vec<KeptTree>, Error> {
+        self.0.kept_trees(tenant, before, limit).await
     }
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         self.0.descendants(root).await
@@ -146,6 +170,28 @@ impl AnnotationReads for ReadOnlyStore {
     }
     async fn count_quarantined(&self) -> Result<u64, Error> {
         self.0.count_quarantined().await
+    }
+}
+
+/// Checkpoints are no part of what is said about a log.
+impl CheckpointReads for ReadOnlyStore {}
+
+#[async_trait]
+impl RunnerReads for ReadOnlyStore {
+    async fn tokens(&self, limit: usize) -> Result<Vec<TokenRow>, Error> {
+        self.0.tokens(limit).await
+    }
+    async fn token(&self, hash: &str) -> Result<Option<TokenRow>, Error> {
+        self.0.token(hash).await
+    }
+    async fn runners(&self, limit: usize) -> Result<Vec<RunnerRow>, Error> {
+        self.0.runners(limit).await
+    }
+    async fn step(&self, key: &str) -> Result<Option<StepRow>, Error> {
+        self.0.step(key).await
+    }
+    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
+        self.0.steps_of(owner, state, limit).await
     }
 }
 

@@ -16,6 +16,8 @@ const LIST: &str = "vendor.baton.memory.list";
 const DELETE: &str = "vendor.baton.memory.delete";
 const WRITE: &str = "vendor.baton.workspace.put";
 const READ: &str = "vendor.baton.workspace.get";
+const TOOL: &str = "vendor.baton.tool";
+const MAP: &str = "vendor.baton.map";
 
 pub struct Journal {
     pub name: &'static str,
@@ -56,6 +58,10 @@ pub fn all() -> Vec<Journal> {
             ..journal("budget", vec![team::spender()])
         },
         Journal { branch: Some(12), ..journal("agent-branch", vec![team::asks("tooled", team::CLERK)]) },
+        journal("tool-steps", vec![tool_steps()]),
+        journal("map-of-calls", vec![map_of_calls()]),
+        journal("map-of-runs", vec![map_of_runs("each"), pipeline("pipeline"), failing()]),
+        journal("map-of-agents", vec![map_of_agents()]),
     ]
 }
 
@@ -200,8 +206,58 @@ fn notes(id: &str) -> Flow {
     )
 }
 
+/// Calls of tools without an agent: what one writes the next reads, and the last one is not there.
+fn tool_steps() -> Flow {
+    let text = "{'content': 'noted ' + string(variables.n), 'tags': ['step']}";
+    Flow::chain(
+        "tool-steps",
+        &[
+            ("write", TOOL, json!({"tool": "openwop:memory.put", "argumentsExpression": text, "into": "kept"})),
+            ("read", TOOL, json!({"tool": "openwop:memory.list", "arguments": {"tag": "step"}, "into": "seen"})),
+            ("wrong", TOOL, json!({"tool": "openwop:memory.get", "arguments": {}})),
+        ],
+    )
+    .variable("n", "number", json!(4))
+}
+
+fn map_of_calls() -> Flow {
+    let each = json!({
+        "items": ["one", "two", 3, "four"], "as": "word", "tool": "openwop:memory.put", "maxConcurrency": 2,
+        "argumentsExpression": "{'content': word, 'tags': [string(index)]}", "onItemError": "collect", "into": "kept"
+    });
+    Flow::chain("map-of-calls", &[("each", MAP, each), ("after", "core.noop", json!({}))])
+}
+
+/// The second item has two attempts and fails; the others are done.
+fn map_of_runs(id: &str) -> Flow {
+    let good = json!({
+        "itemsExpression": "[1, 2, 3, variables.n]", "workflow": "pipeline", "inputsExpression": "{'n': item}",
+        "output": "m", "maxConcurrency": 3, "into": "tens"
+    });
+    let bad = json!({"items": [1, 2, 3], "workflow": "failing", "maxConcurrency": 2});
+    let settings = json!({"settings": {"maxRetries": 1, "retryDelayMs": 100}});
+    Flow::new(id)
+        .node("good", MAP, good)
+        .node_with("bad", MAP, bad, settings)
+        .node("handled", "core.noop", json!({}))
+        .edge("good", "bad")
+        .edge_with("bad", "handled", json!({"triggerRule": "any_failed"}))
+        .variable("n", "number", json!(4))
+}
+
+fn map_of_agents() -> Flow {
+    let each = json!({"items": ["tides", "rivers"], "agent": team::CLERK, "maxConcurrency": 1, "into": "answers"});
+    Flow::chain("map-of-agents", &[("each", MAP, each)])
+}
+
 pub fn who() -> Principal {
-    Principal { tenant: TenantId::new("acme"), subject: "key".to_owned(), scopes: Scopes::all(), test: false }
+    Principal {
+        tenant: TenantId::new("acme"),
+        subject: "key".to_owned(),
+        acts_for: None,
+        scopes: Scopes::all(),
+        test: false,
+    }
 }
 
 /// A host over a store in memory.

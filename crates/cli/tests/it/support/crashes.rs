@@ -12,6 +12,8 @@ use super::http::Answer;
 use super::web::Web;
 use super::{Running, baton};
 
+const SERVE: [&str; 2] = ["serve", "--conformance"];
+
 /// Where the host listens at the moment, if it is up.
 pub struct Address {
     url: Mutex<Option<String>>,
@@ -25,10 +27,16 @@ impl Address {
         Self { url: Mutex::new(None), key: key.to_owned(), cut_off: AtomicUsize::new(0) }
     }
 
+    /// Starts a host and kills it while it comes up.
+    pub fn start_in_vain(&self, folder: &Path, after: Duration) {
+        let keys = format!("{}:acme", self.key);
+        Running::stillborn(folder, &SERVE, &[("BATON_API_KEYS", keys.as_str())], after);
+    }
+
     /// Starts the host over the data in `folder`.
     pub fn start_host(&self, folder: &Path) -> Running {
         let keys = format!("{}:acme", self.key);
-        let host = Running::start(folder, &["serve", "--conformance"], &[("BATON_API_KEYS", keys.as_str())]);
+        let host = Running::start(folder, &SERVE, &[("BATON_API_KEYS", keys.as_str())]);
         self.set(Some(&host.url));
         host
     }

@@ -11,9 +11,11 @@ pub mod sse;
 pub mod test_server;
 pub mod web;
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -56,6 +58,9 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// No command of a test takes this long, however busy the machine is.
+const LONGEST_COMMAND: Duration = Duration::from_secs(300);
+
 /// Asks until it is so.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
@@ -78,8 +83,13 @@ pub fn until(folder: &Path, run: &str, done: impl Fn(&Value) -> bool) -> Value {
     wait_for(&format!("{run} looks as the test wants"), || Some(show(folder, run)).filter(&done))
 }
 
+/// The binary under test: the one that was built with the tests, or the one that `BATON_TEST_BINARY` names.
+fn binary() -> OsString {
+    std::env::var_os("BATON_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_baton").into())
+}
+
 fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let mut command = Command::new(binary());
     command.current_dir(folder).env_clear().stdin(Stdio::null());
     command
 }
@@ -90,7 +100,9 @@ pub fn baton(folder: &Path, arguments: &[&str]) -> Ended {
 }
 
 pub fn baton_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Ended {
-    ended(command(folder).args(arguments).envs(env.iter().copied()).output().unwrap())
+    let mut command = command(folder);
+    command.args(arguments).envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    in_time(command.spawn().unwrap())
 }
 
 /// Runs a command that reads this from stdin.
@@ -99,7 +111,23 @@ pub fn baton_fed(folder: &Path, arguments: &[&str], env: &[(&str, &str)], text: 
     command.args(arguments).envs(env.iter().copied()).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    ended(child.wait_with_output().unwrap())
+    in_time(child)
+}
+
+/// What a command that ends by itself came to. One that does not, such as a host that should have refused to start, is
+/// killed, so that the test fails and does not hang.
+fn in_time(child: Child) -> Ended {
+    let (ended_now, waits) = mpsc::sync_channel::<()>(1);
+    let pid = child.id().to_string();
+    let killer = std::thread::spawn(move || {
+        if waits.recv_timeout(LONGEST_COMMAND) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-9", &pid]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended_now);
+    killer.join().unwrap();
+    ended(output)
 }
 
 fn ended(output: Output) -> Ended {
@@ -125,7 +153,25 @@ impl Running {
 
     /// The same for a host that may be unable to; what it says is then the error.
     pub fn try_start(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Result<Self, String> {
-        let child = command(folder)
+        Self::spawned(command(folder), arguments, env)
+    }
+
+    /// A host that can open only so many files.
+    pub fn start_with_files(folder: &Path, files: u32, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::start_after(folder, &format!("ulimit -n {files}"), arguments, env)
+    }
+
+    /// A host that a shell starts after this.
+    pub fn start_after(folder: &Path, setup: &str, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell.current_dir(folder).env_clear().stdin(Stdio::null());
+        let script = format!("{setup} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script]).arg(binary());
+        Self::spawned(shell, arguments, env).unwrap_or_else(|told| panic!("the host did not start: {told}"))
+    }
+
+    fn spawned(mut command: Command, arguments: &[&str], env: &[(&str, &str)]) -> Result<Self, String> {
+        let child = command
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
             .envs(env.iter().copied())
@@ -153,6 +199,16 @@ impl Running {
             }
             told.push_str(&line);
         }
+    }
+
+    /// Starts a host and kills it so soon that it may not have come up.
+    pub fn stillborn(folder: &Path, arguments: &[&str], env: &[(&str, &str)], after: Duration) {
+        let mut command = command(folder);
+        command.args(arguments).args(["--listen", "127.0.0.1:0"]).envs(env.iter().copied());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(after);
+        drop(child.kill());
+        child.wait().unwrap();
     }
 
     /// Ends it as a power cut would, and returns what it had said on stderr.

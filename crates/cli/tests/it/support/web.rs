@@ -155,6 +155,12 @@ impl Web {
         http::open(&self.address, &self.stream_request(run, query, after)).map(Stream::new)
     }
 
+    /// The same where the host may have no room for one more just now.
+    pub fn stream_if_there_is_room(&self, run: &str) -> Option<Stream> {
+        let response = http::open(&self.address, &self.stream_request(run, "", None)).unwrap();
+        (response.status != 429).then(|| Stream::new(response))
+    }
+
     pub fn stream_request(&self, run: &str, query: &str, after: Option<u64>) -> Vec<u8> {
         let after = after.map(|after| after.to_string());
         let mut more = vec![("Accept", "text/event-stream")];

@@ -3,7 +3,7 @@
 use crate::nodes::conformance;
 
 /// What every host has.
-const ORDINARY: [&str; 30] = [
+const ORDINARY: [&str; 32] = [
     "core.agents.run",
     "core.ai.structuredOutput",
     "core.approvalGate",
@@ -27,10 +27,12 @@ const ORDINARY: [&str; 30] = [
     "core.subWorkflow",
     "vendor.baton.agent",
     "vendor.baton.http",
+    "vendor.baton.map",
     "vendor.baton.memory.delete",
     "vendor.baton.memory.get",
     "vendor.baton.memory.list",
     "vendor.baton.memory.put",
+    "vendor.baton.tool",
     "vendor.baton.workspace.get",
     "vendor.baton.workspace.list",
     "vendor.baton.workspace.put",

@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, AgentOptions, NamedAgent};
 use super::approval_gate::ApprovalGate;
+use super::called_tool::CalledTool;
 use super::channel_write::ChannelWrite;
 use super::child::SubWorkflow;
 use super::clarification_gate::ClarificationGate;
@@ -12,10 +13,12 @@ use super::fail::Fail;
 use super::http::Http;
 use super::interrupt::GenericInterrupt;
 use super::loop_head::Loop;
+use super::map::MapStep;
 use super::memory::Memory;
 use super::model_preference::ModelPreference;
 use super::structured_output::StructuredOutput;
 use super::supervisor::Supervisor;
+use super::tool_step::ToolStep;
 use super::variables::{GetVariable, SetVariable};
 use super::workspace::Workspace;
 use crate::nodes::conformance::TestKind;
@@ -50,6 +53,8 @@ pub(crate) enum Kind {
     Workspace(Workspace),
     Agent(Agent),
     Http(Http),
+    Tool(ToolStep),
+    Map(MapStep),
     /// Of test workflows only.
     #[cfg_attr(not(feature = "conformance"), expect(dead_code, reason = "there are none"))]
     Test(TestKind),
@@ -62,6 +67,8 @@ impl Kind {
             Self::Memory(memory) => memory.fills(),
             Self::Workspace(workspace) => workspace.fills(),
             Self::Http(http) => http.fills(),
+            Self::Tool(step) => step.fills(),
+            Self::Map(map) => map.fills(),
             Self::Agent(_) => Some(("result", "result")),
             _ => None,
         }
@@ -93,6 +100,8 @@ impl Kind {
             // What a model makes of a secret may repeat it, and so may whoever is sent one.
             Self::Agent(_) => inputs.iter().map(|(name, _)| ("result", Origin::Port(name))).collect(),
             Self::Http(http) => http.stores(),
+            Self::Tool(step) => step.stores(inputs),
+            Self::Map(map) => map.stores(),
             _ => Vec::new(),
         }
     }
@@ -124,6 +133,40 @@ impl Kind {
         }
     }
 
+    /// The tool of the catalogue that it calls by itself.
+    pub(crate) fn called_tool(&self) -> Option<&CalledTool> {
+        match self {
+            Self::Tool(step) => Some(&step.tool),
+            Self::Map(map) => map.tool(),
+            _ => None,
+        }
+    }
+
+    /// How long one call or child of it may take, where a whole visit may take this long.
+    pub(crate) fn call_timeout_ms(&self, visit_ms: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Map(map) => map.item_timeout_ms.into_iter().chain(visit_ms).min(),
+            _ => visit_ms,
+        }
+    }
+
+    /// Whether it may have child runs.
+    pub(crate) fn has_children(&self) -> bool {
+        match self {
+            Self::SubWorkflow(_) | Self::Dispatch(_) => true,
+            Self::Map(map) => map.tool().is_none(),
+            _ => false,
+        }
+    }
+
+    /// How long a visit may take at most, where its own settings say so.
+    pub(crate) fn timeout_ms(&self) -> Option<u64> {
+        match self {
+            Self::Tool(step) => step.timeout_ms,
+            _ => None,
+        }
+    }
+
     /// Whether the shell has to be asked before a visit can start.
     pub(crate) fn asks_first(&self) -> bool {
         match self {
@@ -138,6 +181,8 @@ impl Kind {
         match self {
             Self::Supervisor(supervisor) => supervisor.is_agent(),
             Self::Agent(_) => true,
+            // Its items have attempts of their own.
+            Self::Map(_) => false,
             kind => !kind.asks_first(),
         }
     }

@@ -17,9 +17,11 @@ use super::http::Http;
 use super::interrupt::GenericInterrupt;
 use super::kind::Kind;
 use super::loop_head::Loop;
+use super::map::MapStep;
 use super::memory::Memory;
 use super::structured_output::StructuredOutput;
 use super::supervisor::Supervisor;
+use super::tool_step::ToolStep;
 use super::variables::{GetVariable, SetVariable};
 use super::workspace::Workspace;
 use crate::expr::Strictness;
@@ -101,6 +103,8 @@ fn read(
         "vendor.baton.workspace.list" => Kind::Workspace(Workspace::list(config)?),
         "vendor.baton.agent" | "core.agents.run" => Kind::Agent(Agent::compile(config, node)?),
         "vendor.baton.http" => Kind::Http(Http::compile(config)?),
+        "vendor.baton.tool" => Kind::Tool(ToolStep::compile(config)?),
+        "vendor.baton.map" => Kind::Map(MapStep::compile(config)?),
         "core.ai.structuredOutput" => {
             Kind::StructuredOutput(StructuredOutput::compile(config, node, test_types, live_agents)?)
         }

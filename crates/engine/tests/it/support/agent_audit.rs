@@ -53,7 +53,8 @@ impl Audit {
         let agents: Vec<&str> = log.iter().map(|r| r.event.type_name()).filter(|t| t.starts_with("agent.")).collect();
         let others = log.iter().any(|record| match &record.event {
             Event::NodeStarted(event) => {
-                ["core.conformance.mock-agent", "vendor.baton.http"].contains(&&*event.type_id)
+                ["core.conformance.mock-agent", "vendor.baton.http", "vendor.baton.tool", "vendor.baton.map"]
+                    .contains(&&*event.type_id)
             }
             _ => false,
         });

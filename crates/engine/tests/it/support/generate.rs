@@ -166,6 +166,7 @@ fn shape() -> impl Strategy<Value = (&'static str, Value)> {
         1 => Just(("conformance.requiresMissing", json!({}))),
         12 => super::versioned_nodes::shape(),
         8 => super::agent_nodes::shape(),
+        8 => super::list_nodes::shape(),
     ]
 }
 

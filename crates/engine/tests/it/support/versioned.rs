@@ -10,7 +10,7 @@ use baton_model::workspace::DEFAULT_CONTENT_TYPE;
 use baton_model::{FileMeta, MemoryEntry, RunId, Timestamp, TurnSnapshot, Versions, WorkspaceFile, memory_ref};
 use serde_json::{Map, Value, json};
 
-use super::agents;
+use super::{agents, tools};
 
 /// The two versioned stores. The n-th change is version n.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,6 +129,9 @@ impl VersionedStores {
     /// engine takes the answer.
     pub fn answer(&self, run: &RunId, scope: &str, node_request: &NodeRequest, now: Timestamp) -> (Answer, Self) {
         let mut after = self.clone();
+        if let Request::Tool(lookup) = &node_request.request {
+            return (tools::find(lookup), after);
+        }
         let (written, found) = after.serve(run.as_str(), scope, &node_request.request, now);
         (Answer { written, found: Ok(found) }, after)
     }
@@ -143,6 +146,7 @@ impl VersionedStores {
                 let brief = agent.as_deref().map(|request| Box::new(agents::brief(request, memory.clone())));
                 Found::Turn(TurnContext { versions, memory, workspace, brief })
             }
+            Request::Tool(_) => panic!("answered before"),
             Request::Invoke(request) => {
                 let memory = self.seen_by(run, request.read_version, now);
                 Found::InvocationContext(Box::new(agents::brief(request, memory)))

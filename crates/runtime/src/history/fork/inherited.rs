@@ -74,8 +74,13 @@ impl Inherited {
     /// Whose a branch is, where that is not what its log says: whoever makes a branch of a run that nobody here
     /// vouches for acts in their own name.
     pub(super) fn owner_of_branch(&self, who: &Principal) -> Option<Owner> {
-        let own = || Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) };
-        let owner = self.owner.clone().unwrap_or_else(own);
+        let own = || Owner {
+            tenant: who.tenant.clone(),
+            principal: Some(who.subject.clone()),
+            subject: who.acts_for.clone(),
+        };
+        // Its steps go to the runners of whoever makes it: nobody sends work to somebody else's by a branch.
+        let owner = Owner { subject: who.acts_for.clone(), ..self.owner.clone().unwrap_or_else(own) };
         (owner != self.started.owner).then_some(owner)
     }
 }

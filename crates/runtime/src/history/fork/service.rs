@@ -16,6 +16,7 @@ use crate::run::load::RunLoader;
 use crate::run::stepper::RunStepper;
 use crate::services::agents::service::Agents;
 use crate::services::timers::Timers;
+use crate::services::tree_quotas::TreeQuotas;
 use crate::services::workflows::PlanLoader;
 use crate::steps::StepPool;
 use crate::tasks::Tasks;
@@ -39,4 +40,5 @@ pub(crate) struct Forks {
     pub(crate) stepper: Arc<RunStepper>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) tasks: Arc<Tasks>,
+    pub(crate) tree_quotas: Arc<TreeQuotas>,
 }

@@ -1,5 +1,6 @@
 //! Writing a run down for another host, page by page.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use baton_model::{Digest, RunId, TenantId, code};
@@ -18,10 +19,12 @@ use crate::{Error, ErrorKind};
 
 /// Records that are read at a time.
 const RECORDS: usize = 200;
+/// And what they may weigh together: whoever takes a file slowly must not hold all of a log.
+const RECORD_BYTES: usize = 256 * 1024;
 /// Annotations that are read at a time; each may hold a page or two of text.
 const ANNOTATIONS: usize = 50;
-/// Changes that are read at a time; each may hold a whole file.
-const CHANGES: usize = 16;
+/// Changes that are read at a time; each may hold a whole file, of up to a megabyte.
+const CHANGES: usize = 4;
 
 impl Transfers {
     /// A run that has ended, with its tree and everything needed to read, fork and replay it elsewhere. What comes out
@@ -31,7 +34,7 @@ impl Transfers {
         let first = gathered.tops.first().unwrap_or(run).clone();
         let header = Header {
             format: FORMAT.to_owned(),
-            version: version(!gathered.agents.is_empty(), gathered.annotated),
+            version: version(!gathered.agents.is_empty(), gathered.annotated, gathered.chained),
             run: run.clone(),
             first,
             exported_at: self.clock.now(),
@@ -123,7 +126,7 @@ impl Export {
     async fn text(&self, digest: &Digest, what: &str, called: &str) -> Result<String, Error> {
         let bytes = self.transfers.store.blob(digest).await?.ok_or_else(|| lost(what))?;
         let text = String::from_utf8(bytes).map_err(|error| lost(what).because(error))?;
-        if matches!(secrets::without(&text, &self.transfers.secrets), std::borrow::Cow::Owned(_)) {
+        if matches!(secrets::without(&text, &self.transfers.secrets), Cow::Owned(_)) {
             let message = format!("{called} holds a secret of this host, so it cannot leave. Take it out.");
             return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
         }
@@ -172,14 +175,14 @@ impl Export {
         let Some(id) = self.gathered.runs.get(run).filter(|_| from < end) else {
             return Ok(Stage::Annotations { run, after: None });
         };
-        let records = self.transfers.store.records(id, from, RECORDS).await?;
+        let records = self.transfers.store.records_within(id, from, RECORDS, RECORD_BYTES).await?;
         if records.is_empty() {
             return Err(pruned_meanwhile());
         }
         self.holds.records += records.len() as u64;
         for record in &records {
             let line = RecordLine::of(record).map_err(|error| lost("event").because(error))?;
-            self.put(page, &Line::Record(line))?;
+            self.put_record(page, line)?;
         }
         Ok(Stage::Records { run, from: from + records.len() as u64, end })
     }
@@ -208,6 +211,14 @@ impl Export {
         }
         let digest = digest_of(&self.hash).ok_or_else(|| lost("digest"))?;
         self.put(page, &Line::Footer(Footer::new(self.holds, digest)))
+    }
+
+    /// A record that holds a secret of this host leaves without it, and then is not what its checksum says.
+    fn put_record(&mut self, page: &mut Vec<u8>, mut line: RecordLine<'_>) -> Result<(), Error> {
+        if line.holds(|text| matches!(secrets::without(text, &self.transfers.secrets), Cow::Owned(_))) {
+            line.sum = None;
+        }
+        self.put(page, &Line::Record(line))
     }
 
     fn put(&mut self, page: &mut Vec<u8>, line: &Line<'_>) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use baton_model::{
     Annotation, Digest, NodeId, Origin, Part, RunId, RunStatus, RunSummary, TenantId, Timestamp, Versions, WorkflowId,
     json,
 };
-use baton_store::{Change, Item, Meta, RunRow, StoredRecord, VersionedStoreKind};
+use baton_store::{Change, Checksum, Item, LogChain, Meta, RunRow, StoredRecord, VersionedStoreKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -13,18 +13,22 @@ use super::Transferred;
 
 pub(super) const FORMAT: &str = "baton.run";
 /// What a reader must understand. Older files stay readable for ever, and a file is no newer than what is in it.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// The first that holds agents.
 const WITH_AGENTS: u32 = 2;
 /// The first that holds what was said about runs.
 const WITH_ANNOTATIONS: u32 = 3;
 
-/// The version of a file that holds agents or annotations, or neither.
-pub(super) const fn version(agents: bool, annotations: bool) -> u32 {
-    match (agents, annotations) {
-        (_, true) => WITH_ANNOTATIONS,
-        (true, false) => WITH_AGENTS,
-        (false, false) => WITH_AGENTS - 1,
+/// The first whose records have checksums.
+const WITH_CHECKSUMS: u32 = 4;
+
+/// The version of a file that holds some of these, or none.
+pub(super) const fn version(agents: bool, annotations: bool, checksums: bool) -> u32 {
+    match (agents, annotations, checksums) {
+        (_, _, true) => WITH_CHECKSUMS,
+        (_, true, _) => WITH_ANNOTATIONS,
+        (true, ..) => WITH_AGENTS,
+        (false, ..) => WITH_AGENTS - 1,
     }
 }
 
@@ -181,6 +185,9 @@ pub(super) struct RunLine {
     origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     summary: Option<RunSummary>,
+    /// The checksum that the first record of a fork follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) chain_base: Option<Checksum>,
 }
 
 impl From<RunRow> for RunLine {
@@ -204,6 +211,7 @@ impl From<RunRow> for RunLine {
             workspace_scope: row.workspace_scope,
             origin: row.origin,
             summary,
+            chain_base: row.chain.base,
         }
     }
 }
@@ -233,6 +241,7 @@ impl RunLine {
             origin: self.origin,
             pruned: None,
             summary: crate::run::summary::encode(&RunSummary { imported: true, ..self.summary.unwrap_or_default() }),
+            chain: LogChain::default(),
         }
     }
 }
@@ -252,6 +261,9 @@ pub(super) struct RecordLine<'a> {
     body: &'a RawValue,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     private: Option<&'a RawValue>,
+    /// Over all of this and the records before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sum: Option<Checksum>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -271,7 +283,13 @@ impl<'a> RecordLine<'a> {
             part: record.part.map(|Part { outside, first }| PartLine { outside, first }),
             body: serde_json::from_str(&record.body)?,
             private: record.private.as_deref().map(serde_json::from_str).transpose()?,
+            sum: record.sum,
         })
+    }
+
+    /// Whether one of its texts is like that.
+    pub(super) fn holds(&self, like: impl Fn(&str) -> bool) -> bool {
+        [Some(self.body), self.private].into_iter().flatten().any(|text| like(text.get())) || like(&self.kind)
     }
 
     pub(super) fn into_record(self) -> StoredRecord {
@@ -283,6 +301,7 @@ impl<'a> RecordLine<'a> {
             private: self.private.map(|private| private.get().to_owned()),
             versions: self.versions,
             part: self.part.map(|PartLine { outside, first }| Part { outside, first }),
+            sum: self.sum,
         }
     }
 }

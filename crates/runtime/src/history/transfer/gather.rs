@@ -26,6 +26,8 @@ pub(super) struct Gathered {
     pub(super) ledgers: Vec<Reach>,
     /// Whether anything was said about any of the runs.
     pub(super) annotated: bool,
+    /// Whether any record has a checksum.
+    pub(super) chained: bool,
 }
 
 /// How far of a versioned store is wanted.
@@ -48,6 +50,7 @@ struct Search {
     definitions: BTreeMap<Digest, (Timestamp, WorkflowId)>,
     agents: BTreeSet<Digest>,
     ledgers: BTreeMap<VersionedStoreId, u64>,
+    chained: bool,
 }
 
 impl Transfers {
@@ -88,6 +91,7 @@ impl Transfers {
             tops,
             runs,
             annotated,
+            chained: search.chained,
             definitions: definitions.into_iter().map(|(digest, (_, workflow))| (digest, workflow)).collect(),
             agents: self.kept(search.agents).await?,
             ledgers: self.reaches(search.ledgers).await?,
@@ -128,6 +132,7 @@ impl Transfers {
                 .with("runId", row.id.as_str())
                 .with("prunedAt", pruned.at.to_string()));
         }
+        search.chained |= row.chain.head.is_some();
         let used = (row.created_at, row.workflow.clone());
         let first = search.definitions.entry(row.digest.clone()).or_insert_with(|| used.clone());
         *first = used.min(first.clone());

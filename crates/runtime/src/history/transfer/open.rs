@@ -1,6 +1,6 @@
 //! What is being read of a file and is not whole yet.
 
-use baton_store::{RunRow, StoredRecord, VersionedStoreId};
+use baton_store::{Checksum, RunRow, StoredRecord, VersionedStoreId};
 
 /// The versioned store whose changes are coming.
 pub(crate) struct OpenStore {
@@ -18,6 +18,8 @@ pub(crate) struct OpenRun {
     pub(crate) next: u64,
     /// Read, and not put away yet.
     pub(crate) records: Vec<StoredRecord>,
+    /// The checksum of the record before, as the file has it. None where that is not known.
+    pub(crate) before: Option<Option<Checksum>>,
 }
 
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_model::code;
 use baton_store::reads::*;
-use baton_store::{Change, VersionedStoreId, Write};
+use baton_store::{Change, VersionedStoreId, Write, WriteChain};
 use parking_lot::MutexGuard;
 
 use crate::cluster::Hold;
@@ -122,6 +122,11 @@ impl Transfers {
 }
 
 impl StoreWork {
+    /// What the versioned store in memory is written as.
+    pub(crate) fn chain(&self) -> Option<Arc<WriteChain>> {
+        self.head.as_ref().map(|head| Arc::clone(&head.chain))
+    }
+
     /// Reads what is to be written, and says what it weighs.
     pub(crate) async fn load(&mut self, staged: &Staged) -> Result<usize, Error> {
         let StagedStore { id, version, base } = &self.ledger;

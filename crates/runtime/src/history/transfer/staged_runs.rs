@@ -5,7 +5,9 @@ use baton_model::{
     Annotation, Digest, Event, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Record, RunId, Signal, Versions, mask_shapes,
 };
 use baton_store::reads::*;
-use baton_store::{AnnotationRow, RunRow, StoredRecord, VersionedStoreId, VersionedStoreKind, Write};
+use baton_store::{
+    AnnotationRow, Checksum, LogChain, RunRow, StoredRecord, VersionedStoreId, VersionedStoreKind, Write,
+};
 use serde_json::Value;
 
 use super::MOST_FORKS;
@@ -25,16 +27,26 @@ const PAGE: usize = 500;
 impl Staged {
     pub(super) async fn run(&mut self, line: RunLine, number: u64) -> Result<(), Error> {
         self.close(number).await?;
+        let base = line.chain_base;
         let row = line.into_row(&self.tenant);
-        let row = RunRow { workspace_scope: self.workspace(&row.workspace_scope), ..row };
+        let mut row = RunRow { workspace_scope: self.workspace(&row.workspace_scope), ..row };
         self.check_row(&row, number).await?;
+        row.chain = self.chain_of_fork(&row).await?;
         self.runs.push((row.id.clone(), number));
         self.holds.runs += 1;
         self.forks += usize::from(row.origin.is_some());
         self.write(vec![Write::CreateRun(row.clone())]).await?;
         let next = row.origin.as_ref().map_or(0, |origin| origin.seq);
-        self.open_run = Some(OpenRun { row, next, records: Vec::new() });
+        self.open_run = Some(OpenRun { row, next, records: Vec::new(), before: Some(base) });
         Ok(())
+    }
+
+    /// What is taken in is chained anew: it may be said in this build's words, or come from before there were checksums.
+    async fn chain_of_fork(&self, row: &RunRow) -> Result<LogChain, Error> {
+        let Some(origin) = row.origin.as_ref().filter(|origin| origin.seq > 0) else { return Ok(LogChain::default()) };
+        let source = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
+        let last = self.log.log(&source, origin.seq - 1, 1).await?.pop();
+        Ok(LogChain::after(last.and_then(|last| last.sum)))
     }
 
     async fn check_row(&self, row: &RunRow, number: u64) -> Result<(), Error> {
@@ -82,15 +94,22 @@ impl Staged {
                 format!("a record of sequence {} cannot come here; {next} of {} is next", record.seq, row.next_seq);
             return Err(at(number, message));
         }
+        let fits = fits_before(&row.id, &record, open.before);
+        let sum = record.sum;
         check_depth(&record, number)?;
         self.check_versions(row, record.versions, number)?;
         let told = record.decode(&row.id).map_err(|error| at(number, error))?;
         check_face(&row.id, &mut record, &told, number)?;
+        if !fits {
+            return Err(at(number, "the record is not what its checksum says, or does not follow the one before it"));
+        }
         if record.seq == 0 {
             self.pinned.extend(check_beginning(row, &told.event, number)?);
         }
         let Some(open) = &mut self.open_run else { return Ok(()) };
         open.next += 1;
+        // Behind one that left a secret behind, or is older than checksums, nothing is known.
+        open.before = sum.map(Some);
         open.records.push(record);
         self.holds.records += 1;
         if open.records.len() >= PAGE { self.put_away().await } else { Ok(()) }
@@ -155,8 +174,9 @@ impl Staged {
 
     async fn put_away(&mut self) -> Result<(), Error> {
         let Some(open) = &mut self.open_run else { return Ok(()) };
-        let records = std::mem::take(&mut open.records);
+        let mut records = std::mem::take(&mut open.records);
         let expected = open.next - records.len() as u64;
+        open.row.seal(&mut records);
         let row = RunRow { next_seq: open.next, ..open.row.clone() };
         self.write(vec![Write::Append { row, expected, records }]).await
     }
@@ -169,6 +189,14 @@ impl Staged {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a record is what its checksum says, where that can be told.
+fn fits_before(run: &RunId, record: &StoredRecord, before: Option<Option<Checksum>>) -> bool {
+    match (record.sum, before) {
+        (Some(sum), Some(before)) => sum == record.checksum(run, before),
+        _ => true,
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use baton_engine::{InvokeRequest, NodeRequest, ReadVersion, Request};
+use baton_engine::{InvokeRequest, NodeRequest, ReadVersion, Request, ToolLookup};
+use baton_model::tool::FoundTool;
 use baton_model::{
-    AgentCard, Digest, Fault, InvocationContext, MemoryEntry, RunId, Scope, TenantId, ToolSpec, TurnBounds, code, json,
+    AgentCard, Digest, Fault, InvocationContext, MemoryEntry, Owner, RunId, Scope, TenantId, ToolSpec, TurnBounds,
+    code, json,
 };
 use baton_store::{Commit, Write};
-use baton_tool::is_allowed;
+use baton_tool::runner::{self, ListedTool, RunnerTool};
+use baton_tool::{Audience, Tool as _, is_allowed};
 use futures_util::future::BoxFuture;
 
 use crate::Error;
@@ -36,6 +39,7 @@ impl Agents {
                 Fault::new(code::CAPABILITY_NOT_PROVIDED, message).with("agentId", request.agent_id.as_str())
             ));
         };
+        let audience = audience(tenant, request.owner.as_ref());
         let Some(model) = request.model.clone() else {
             let message = format!("No model is configured for the agent `{}`.", request.agent_id);
             return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
@@ -50,8 +54,8 @@ impl Agents {
         let turn = self.pool.turn(tenant).await;
         let composed = self.pool.guarded(&turn, what, || {
             let (tools, missing) = match request.tell_missing {
-                true => (self.surface(tenant, &card, &grants), self.missing_tools(tenant, &card, &grants)),
-                false => (self.surface_by_id(tenant, &card, &grants), Vec::new()),
+                true => (self.surface(audience, &card, &grants), self.missing_tools(audience, &card, &grants)),
+                false => (self.surface_by_id(audience, &card, &grants), Vec::new()),
             };
             super::prompts::resolve(self, tenant, run, &card, request).map(|prompts| (tools, missing, prompts))
         });
@@ -86,7 +90,7 @@ impl Agents {
             let mark = installed(&digest);
             if self.store.blob(&mark).await?.is_none() {
                 let bytes = json::canonical(&serde_json::to_value(&*card).unwrap_or_default());
-                writes.push(Write::PutBlob { digest: mark, bytes: digest.to_string().into_bytes() });
+                writes.push(Write::PutBlob { digest: mark, bytes: installed_note(&digest).into_bytes() });
                 writes.push(Write::PutBlob { digest, bytes });
             }
         }
@@ -128,20 +132,25 @@ impl Agents {
     }
 
     /// What an agent may call: offered here, allowed by its manifest and in every grant.
-    pub(crate) fn surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+    pub(crate) fn surface(&self, audience: Audience<'_>, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
         let toolbox = &self.options.tools;
-        narrowed(&card.tools, grants, |list| toolbox.offered(tenant, list))
+        narrowed(&card.tools, grants, |list| toolbox.offered(audience, list))
     }
 
     /// The same for runs that began when names stood for nothing but themselves.
-    fn surface_by_id(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+    fn surface_by_id(&self, audience: Audience<'_>, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
         let toolbox = &self.options.tools;
-        narrowed(&card.tools, grants, |list| toolbox.offered_by_id(tenant, list))
+        narrowed(&card.tools, grants, |list| toolbox.offered_by_id(audience, list))
     }
 
     /// What the manifest names, every grant leaves, and nothing here answers to.
-    pub(crate) fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
-        let mut missing = self.options.tools.unresolved(tenant, &card.tools);
+    pub(crate) fn missing_tools(
+        &self,
+        audience: Audience<'_>,
+        card: &AgentCard,
+        grants: &[Vec<String>],
+    ) -> Vec<String> {
+        let mut missing = self.options.tools.unresolved(audience, &card.tools);
         missing.retain(|tool| grants.iter().all(|grant| is_allowed(tool, grant)));
         missing
     }
@@ -156,9 +165,19 @@ fn narrowed(list: &[String], grants: &[Vec<String>], offered: impl Fn(&[String])
     tools
 }
 
+/// Whose tools a run has. What only a file says of whom it is for counts for nothing.
+fn audience<'a>(tenant: &'a TenantId, owner: Option<&'a Owner>) -> Audience<'a> {
+    let owner = owner.filter(|owner| owner.tenant == *tenant);
+    Audience { tenant, subject: owner.and_then(|owner| owner.subject.as_deref()) }
+}
+
 /// Under this a host notes that it had a version of an agent installed.
 fn installed(card: &Digest) -> Digest {
-    Digest::of_bytes(format!("baton.agent.installed {card}"))
+    Digest::of_bytes(installed_note(card))
+}
+
+fn installed_note(card: &Digest) -> String {
+    format!("baton.agent.installed {card}")
 }
 
 impl Agents {
@@ -172,12 +191,43 @@ impl Agents {
         let request = match &node_request.request {
             Request::Invoke(request) => request,
             Request::Turn { agent: Some(request), .. } => request,
+            Request::Tool(lookup) => return self.options.tools.pending(tenant, std::slice::from_ref(&lookup.tool)),
             _ => return None,
         };
         let agent_registry = self.agent_registry.load();
         let pinned = request.card.as_ref().and_then(|digest| agent_registry.version(digest));
         let card = pinned.or_else(|| agent_registry.get(tenant, &request.agent_id).cloned())?;
         self.options.tools.pending(tenant, &card.tools)
+    }
+
+    /// The tool that a node wants to call by itself, or why it may not.
+    pub(crate) fn find_tool(&self, tenant: &TenantId, lookup: &ToolLookup) -> Result<FoundTool, Fault> {
+        let audience = audience(tenant, lookup.owner.as_ref());
+        let found = self.options.tools.look_up(audience, &lookup.tool);
+        let found = found.or_else(|fault| self.awaited(&lookup.tool).ok_or(fault)).map_err(|fault| {
+            let told = Fault::new(fault.code, fault.message).with("tool", lookup.tool.as_str());
+            told.with("retryable", fault.retryable.unwrap_or_default())
+        })?;
+        let granted = |grant: &Vec<String>| is_allowed(&found.spec.id, grant) || is_allowed(&lookup.tool, grant);
+        if lookup.grant.as_ref().is_none_or(granted) {
+            return Ok(found);
+        }
+        let message = format!(
+            "`{}` is not among the tools that this run may have (`configurable.toolGrant`). Start it with a grant that \
+             names the tool.",
+            lookup.tool
+        );
+        Err(Fault::new(code::FORBIDDEN, message).with("tool", lookup.tool.as_str()))
+    }
+
+    /// A tool of a runner that is not here yet: the call waits for it. Nothing is known of what it takes.
+    fn awaited(&self, id: &str) -> Option<FoundTool> {
+        let (pool, name) = runner::parts_of(id).filter(|(pool, _)| runner::is_pool_name(pool))?;
+        if !self.options.runner_channel {
+            return None;
+        }
+        let tool = RunnerTool::new(pool, ListedTool::named(name), self.options.runners.get(pool)).ok()?;
+        Some(FoundTool { spec: tool.spec().clone(), output_schema: None })
     }
 
     /// The newest of what a run remembers.

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_engine::{Shortage, Spent};
-use baton_model::budget::{Ceilings, Dimension, OnExhaustion, nanos};
-use baton_model::event::{InterruptRequested, Outcome};
+use baton_model::budget::{Ceilings, Dimension, OnExhaustion};
+use baton_model::event::Outcome;
 use baton_model::{Amount, Budget, Draft, Event, NodeId, RunId};
+use baton_store::RunRow;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::futures::Notified;
 
 use super::estimate::Estimate;
 use super::in_flight::{InFlight, Reservation};
+use super::spending::{RunSpending, asked_about, uses};
 
 pub(crate) struct Account {
     root: RunId,
@@ -33,21 +34,6 @@ pub(crate) struct BudgetTotals {
     asking: BTreeMap<(RunId, NodeId), (Dimension, u64)>,
     /// A human would not extend it.
     closed: bool,
-}
-
-/// What an event uses up.
-pub(crate) fn uses(event: &Event) -> Counts {
-    let mut counts = Counts::default();
-    match event {
-        Event::ProviderUsage(usage) => {
-            counts.add(Dimension::Tokens, usage.total_tokens);
-            counts.add(Dimension::Cost, usage.cost_estimate_usd.map_or(0, nanos));
-        }
-        Event::AgentToolCalled(_) => counts.add(Dimension::ToolCalls, 1),
-        Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_) => counts.add(Dimension::Retries, 1),
-        _ => {}
-    }
-    counts
 }
 
 /// Whether a call may be made.
@@ -223,36 +209,36 @@ impl BudgetTotals {
         Self { ceilings, ..Self::default() }
     }
 
-    /// Reads one event of one of the tree's logs.
-    pub(crate) fn read(&mut self, run: &RunId, event: &Event) {
-        let counts = uses(event);
+    /// Adds what a run of the tree has spent.
+    pub(crate) fn add(&mut self, run: &RunRow, spent: &RunSpending) {
+        let RunSpending { consumed, raised, crossed, asking, closed } = spent;
         for dimension in Dimension::ALL {
-            self.consumed.add(dimension, counts.get(dimension));
+            self.consumed.add(dimension, consumed.get(dimension));
         }
-        match event {
-            Event::BudgetReserved(event) => self.extend(&event.effective_budget),
-            Event::BudgetThresholdCrossed(event) => drop(self.crossed.insert(event.dimension, true)),
-            event => self.note_question(run, event),
+        for (dimension, units) in raised {
+            self.raise(*dimension, *units);
         }
-    }
-
-    /// Somebody knew of this much.
-    pub(crate) fn at_least(&mut self, dimension: Dimension, units: u64) {
-        let known = self.consumed.get(dimension);
-        self.consumed.add(dimension, units.saturating_sub(known));
-    }
-
-    /// A run that has ended asks nothing.
-    pub(crate) fn forget_questions(&mut self, run: &RunId) {
-        self.asking.retain(|(asking, _), _| asking != run);
+        self.crossed.extend(crossed.iter().map(|dimension| (*dimension, true)));
+        // A run that has ended asks nothing.
+        if !run.status.is_terminal() {
+            let asking = asking.iter().map(|(node, about)| ((run.id.clone(), node.clone()), *about));
+            self.asking.extend(asking);
+        }
+        self.closed |= closed;
     }
 
     /// Ceilings only rise, whoever was faster.
     fn extend(&mut self, to: &Ceilings) {
         for dimension in Dimension::ALL {
-            if let (Some(now), Some(then)) = (self.ceilings.get(dimension), to.get(dimension)) {
-                self.ceilings.set(dimension, now.max(then));
+            if let Some(then) = to.get(dimension) {
+                self.raise(dimension, then);
             }
+        }
+    }
+
+    fn raise(&mut self, dimension: Dimension, to: u64) {
+        if let Some(now) = self.ceilings.get(dimension) {
+            self.ceilings.set(dimension, now.max(to));
         }
     }
 
@@ -294,14 +280,6 @@ impl BudgetTotals {
         let reached = self.consumed.get(dimension) as f64 * 100.0 >= percent * limit as f64;
         (reached && !std::mem::replace(known, reached)).then_some(percent)
     }
-}
-
-/// What a question is about, if it is about the budget, and how much would do.
-fn asked_about(event: &InterruptRequested) -> Option<(Dimension, u64)> {
-    let ours = event.data.get("contextType").is_some_and(|context| context == "budget");
-    let dimension = event.data.get("dimension").filter(|_| ours)?;
-    let dimension = serde_json::from_value(dimension.clone()).ok()?;
-    Some((dimension, event.data.get("wanted").and_then(Value::as_u64).unwrap_or(1)))
 }
 
 #[cfg(test)]

@@ -3,13 +3,41 @@
 use std::sync::Arc;
 
 use baton_model::event::{
-    BudgetReserved, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, NodeRetried, NodeRetriedFacts,
-    ProviderUsage, ProviderUsageFacts,
+    BudgetReserved, InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts,
+    NodeRetried, NodeRetriedFacts, ProviderUsage, ProviderUsageFacts,
 };
-use baton_model::{Fault, Timestamp};
+use baton_model::{Digest, Fault, RunStatus, TenantId, Timestamp, WorkflowId};
 use serde_json::json;
 
 use super::*;
+use crate::services::budgets::spending::LiveSpending;
+
+fn row(run: &str, status: RunStatus) -> RunRow {
+    RunRow {
+        id: RunId::new(run),
+        tenant: TenantId::new("t"),
+        workflow: WorkflowId::new("w"),
+        digest: Digest::of_bytes("w"),
+        status,
+        created_at: Timestamp::default(),
+        updated_at: Timestamp::default(),
+        next_seq: 0,
+        wake_at: None,
+        busy: false,
+        parent: None,
+        root: None,
+        scope: None,
+        memory_scope: run.to_owned(),
+        workspace_scope: "w".to_owned(),
+        tags: Vec::new(),
+        current_node: None,
+        error_code: None,
+        summary: None,
+        pruned: None,
+        origin: None,
+        chain: baton_store::LogChain::default(),
+    }
+}
 
 fn account(ceilings: serde_json::Value, on_exhaustion: OnExhaustion) -> Arc<Account> {
     let ceilings = serde_json::from_value(ceilings).unwrap();
@@ -232,10 +260,12 @@ proptest::proptest! {
                         flying.clear();
                     }
                     let mut book = BudgetTotals::new(live.budget.ceilings);
-                    log.iter().for_each(|draft| book.read(&run, &draft.event));
+                    let mut read = RunSpending::default();
+                    log.iter().for_each(|draft| read.read(&draft.event));
                     if matches!(deed, Deed::Fork) {
-                        book.at_least(Dimension::Tokens, spent);
+                        read.at_least(Dimension::Tokens, spent);
                     }
+                    book.add(&row("r", RunStatus::Running), &read);
                     live = Arc::new(Account::with(run.clone(), live.budget.clone(), book, in_flight));
                 }
             }
@@ -311,12 +341,49 @@ fn what_is_read_back_is_what_was_charged() {
     let run = RunId::new("r");
     drafts.iter().for_each(|draft| drop(live.charge(&run, std::slice::from_ref(draft)).unwrap()));
     let mut book = BudgetTotals::new(live.budget.ceilings);
-    drafts.iter().for_each(|draft| book.read(&run, &draft.event));
+    let mut spent = RunSpending::default();
+    drafts.iter().for_each(|draft| spent.read(&draft.event));
+    book.add(&row("r", RunStatus::Running), &spent);
     let known = live.book.lock().clone();
     assert_eq!((book.consumed, book.ceilings), (known.consumed, known.ceilings));
     assert_eq!(book.asking, known.asking);
-    book.at_least(Dimension::Tokens, 3);
-    assert_eq!(book.consumed.get(Dimension::Tokens), 4);
-    book.at_least(Dimension::Tokens, 7);
-    assert_eq!(book.consumed.get(Dimension::Tokens), 7);
+    spent.at_least(Dimension::Tokens, 3);
+    assert_eq!(spent.consumed.get(Dimension::Tokens), 4);
+    spent.at_least(Dimension::Tokens, 7);
+    assert_eq!(spent.consumed.get(Dimension::Tokens), 7);
+    let mut ended = BudgetTotals::new(live.budget.ceilings);
+    ended.add(&row("r", RunStatus::Failed), &spent);
+    assert!(ended.asking.is_empty() && !book.asking.is_empty(), "a run that has ended asks nothing");
+}
+
+proptest::proptest! {
+    /// Wherever a note was made, the note and the records behind it say what all records say.
+    #[test]
+    fn a_note_stands_for_the_records_before_it(deeds in proptest::collection::vec(0..8_u8, 0..40), cut in 0_usize..41) {
+        let events: Vec<Draft> = deeds
+            .iter()
+            .map(|deed| match deed {
+                0 => usage(4, Some(0.25)),
+                1 => retry(),
+                2 => extends(json!({"maxRetries": 9, "maxTokens": 3})),
+                3 => extends(json!({"maxTokens": 8})),
+                4 => asks("tokens", 7),
+                5 => answered(Outcome::Rejected),
+                6 => answered(Outcome::Cancelled),
+                _ => usage(1, None),
+            })
+            .collect();
+        let (before, behind) = events.split_at(cut.min(events.len()));
+        let mut all = RunSpending::default();
+        events.iter().for_each(|draft| all.read(&draft.event));
+        let mut first = RunSpending::default();
+        before.iter().for_each(|draft| first.read(&draft.event));
+        let run = RunRow { next_seq: 100, ..row("r", RunStatus::Running) };
+        let note = LiveSpending::new(first, 0).note(&run).expect("it is due");
+        let (mut spent, seq) = RunSpending::of_note(&note, &run).expect("it is of this log");
+        behind.iter().for_each(|draft| spent.read(&draft.event));
+        proptest::prop_assert_eq!((spent, seq), (all, 100));
+        let shorter = RunRow { next_seq: 99, ..run };
+        proptest::prop_assert!(RunSpending::of_note(&note, &shorter).is_none(), "it is ahead of the log");
+    }
 }

@@ -1,9 +1,10 @@
 //! How much of each dimension of a budget.
 
 use baton_model::budget::Dimension;
+use serde::{Deserialize, Serialize};
 
 /// How much of each, in the units that are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts([u64; 4]);
 
 impl Counts {

@@ -14,6 +14,7 @@ pub(crate) mod estimate;
 pub(crate) mod in_flight;
 pub(crate) mod open_accounts;
 pub(crate) mod read;
+pub(crate) mod spending;
 
 pub(crate) use account::Account;
 pub(crate) use estimate::{cost, has_price};

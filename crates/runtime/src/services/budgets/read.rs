@@ -1,16 +1,17 @@
-//! Reading an account back from the logs of its tree.
+//! Adding an account up: from what is noted of the runs of its tree, and from the records behind the notes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use baton_engine::{Command, RunState};
-use baton_model::budget::{Dimension, nanos};
-use baton_model::{Amount, Event, NodeId, RunId, code};
-use baton_store::{RunFilter, RunRow, Store};
+use baton_model::{NodeId, RunId, code};
+use baton_store::{RunFilter, RunRow, SpendingRow, Store};
 
 use super::Account;
 use super::account::BudgetTotals;
+use super::spending::{LiveSpending, RunSpending};
 use crate::clock::{Clock, RETRY_MS};
-use crate::history::log::RunLog;
+use crate::history::log::{PAGE_BYTES, RunLog};
 use crate::journal::generation::Generation;
 use crate::ports::{Port, TellRuns};
 use crate::quarantine::service::Quarantines;
@@ -54,14 +55,18 @@ impl BudgetAccounts {
             return Ok(Some(account));
         }
         let mut book = BudgetTotals::new(budget.ceilings);
+        // Before the rows, so that none is ahead of its run's.
+        let mut notes = self.notes_of(root).await?;
         if let Some(first) = self.store.run(root).await? {
-            self.read_into(&mut book, &first, live, row).await?;
+            let spent = self.spending_of(&first, notes.remove(root), live, row).await?;
+            book.add(&first, &spent.total);
         }
         let mut filter = RunFilter { root: Some(root.clone()), limit: PAGE, ..RunFilter::default() };
         loop {
             let page = self.store.runs(&filter).await?;
             for below in &page.items {
-                self.read_into(&mut book, below, live, row).await?;
+                let spent = self.spending_of(below, notes.remove(&below.id), live, row).await?;
+                book.add(below, &spent.total);
             }
             match page.next {
                 Some(next) => filter.cursor = Some(next),
@@ -74,61 +79,75 @@ impl BudgetAccounts {
         Ok(Some(account))
     }
 
-    /// `whom` is the run that is being loaded: what it cannot be loaded for is its failure.
-    async fn read_into(
+    /// What a run that is being loaded has spent so far, if its tree has an account.
+    pub(crate) async fn own_spending(&self, live: &Generation, row: &RunRow) -> Result<LiveSpending, Error> {
+        let note = self.store.run_spending(&row.id).await?;
+        self.spending_of(row, note, live, row).await
+    }
+
+    async fn notes_of(&self, root: &RunId) -> Result<HashMap<RunId, SpendingRow>, Error> {
+        let mut notes = HashMap::new();
+        let mut after: Option<RunId> = None;
+        loop {
+            let page = self.store.spending(root, after.as_ref(), PAGE).await?;
+            after = page.last().map(|last| last.run.clone());
+            let last = page.len() < PAGE;
+            notes.extend(page.into_iter().map(|note| (note.run.clone(), note)));
+            if last {
+                return Ok(notes);
+            }
+        }
+    }
+
+    /// What is noted of a run, and the records behind it. `whom` is the run that is being loaded: what it cannot be loaded
+    /// for is its failure.
+    async fn spending_of(
         &self,
-        book: &mut BudgetTotals,
         row: &RunRow,
+        note: Option<SpendingRow>,
         live: &Generation,
         whom: &RunRow,
-    ) -> Result<(), Error> {
+    ) -> Result<LiveSpending, Error> {
         let inherited = row.origin.as_ref().map_or(0, |origin| origin.seq);
         let own_budget = row.origin.as_ref().is_some_and(|origin| origin.overlay.budget.is_some());
-        let mut next = 0;
+        let (mut spent, noted) = note.and_then(|note| RunSpending::of_note(&note, row)).unwrap_or_default();
+        let mut next = noted;
         while next < row.next_seq {
-            let page = self.log.log(row, next, PAGE).await?;
+            let page = self.log.log_within(row, next, PAGE, PAGE_BYTES).await?;
             if page.is_empty() {
                 break;
             }
-            let turn = self.pool.turn(&whom.tenant).await;
-            let read = self.pool.guarded(&turn, Stepping::of(whom, WorkKind::Account), || {
-                for stored in &page {
-                    let event = stored.decode(&row.id)?.event;
-                    match &event {
-                        // A branch that was given a budget has that one.
-                        Event::BudgetReserved(_) if own_budget && stored.seq < inherited => {}
-                        // What the runs below its source had used counts too, as far as the source knew.
-                        Event::BudgetConsumed(said) if stored.seq < inherited => {
-                            book.at_least(said.dimension, units(said.dimension, said.consumed));
+            let (whom_now, run) = (whom.clone(), row.id.clone());
+            // Also for whoever loads a run from elsewhere: what a log holds is its tenant's.
+            let read = move |pool: Arc<StepPool>| async move {
+                let turn = pool.turn(&whom_now.tenant).await;
+                Ok(pool.guarded(&turn, Stepping::of(&whom_now, WorkKind::Account), || {
+                    for stored in &page {
+                        let event = stored.decode(&run)?.event;
+                        if stored.seq < inherited {
+                            spent.read_inherited(&event, own_budget);
+                        } else {
+                            spent.read(&event);
                         }
-                        event => book.read(&row.id, event),
                     }
-                }
-                Ok::<(), Error>(())
-            });
-            drop(turn);
+                    Ok::<_, Error>((spent, page.len() as u64))
+                }))
+            };
+            let read = self.pool.on_step_threads(&self.pool, read).await?;
             match read {
-                Ok(read) => read?,
+                Ok(read) => {
+                    let (sum, records) = read?;
+                    spent = sum;
+                    next += records;
+                }
                 Err(panic) => {
                     self.quarantine.broke(live, whom, Cause::StepFailed, &panic);
                     let message = "What this run has spent could not be read back.";
                     return Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message));
                 }
             }
-            next += page.len() as u64;
         }
-        if row.status.is_terminal() {
-            book.forget_questions(&row.id);
-        }
-        Ok(())
-    }
-}
-
-fn units(dimension: Dimension, amount: Amount) -> u64 {
-    match (dimension, amount) {
-        (Dimension::Cost, amount) => nanos(amount.as_f64()),
-        (_, Amount::Whole(n)) => n,
-        (_, Amount::Part(n)) => n as u64,
+        Ok(LiveSpending::new(spent, noted))
     }
 }
 
@@ -158,6 +177,7 @@ impl BudgetAccounts {
                 Ok(()) => return,
             }
             tokio::select! {
+                biased;
                 () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }

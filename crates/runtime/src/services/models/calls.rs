@@ -1,7 +1,10 @@
 //! The model and tool calls that are under way.
 
+use std::sync::Arc;
+
 use baton_engine::ToolCall;
 use baton_model::{ModelRequest, NodeId, RunId, Timestamp};
+use baton_store::WriteChain;
 
 use crate::services::in_flight::{InFlight, InFlightToken};
 use crate::services::tools::invocation::ToolInvocation;
@@ -59,13 +62,18 @@ pub(crate) enum Whose {
 pub(crate) struct Calls(InFlight<String>);
 
 impl Calls {
-    pub(super) fn reconcile(&self, run: &RunId, generation: u64, wanted: Vec<Wanted>) -> Vec<(Wanted, InFlightToken)> {
-        self.0.reconcile(run, generation, false, wanted, Wanted::key)
+    pub(super) fn reconcile(
+        &self,
+        run: &RunId,
+        chain: &Arc<WriteChain>,
+        wanted: Vec<Wanted>,
+    ) -> Vec<(Wanted, InFlightToken)> {
+        self.0.reconcile(run, chain, false, wanted, Wanted::key)
     }
 
     /// This process has just recorded that it is going to make this call.
-    pub(crate) fn intend(&self, run: &RunId, generation: u64, call: &ToolCall) {
-        self.0.intend(run, generation, try_key(call));
+    pub(crate) fn intend(&self, run: &RunId, chain: &Arc<WriteChain>, call: &ToolCall) {
+        self.0.intend(run, chain, try_key(call));
     }
 
     /// Whether anything is under way for a run, or about to be.

@@ -13,17 +13,21 @@ pub(crate) mod providers;
 pub(crate) mod reasoning;
 pub(crate) mod reserve_budget;
 pub(crate) mod service;
+pub(crate) mod turns;
 
 pub(crate) use calls::{Calls, Wanted};
 pub(crate) use options::check_options;
 pub use providers::Models;
+pub(crate) use turns::MODEL_CALLS;
 
 use crate::services::in_flight::InFlightToken;
 use std::sync::Arc;
 
 use baton_engine::{Command, Made, Phase, Returned};
-use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
+use baton_model::{Fault, ModelReply, ModelRequest, RunId, TenantId, Usage, code};
 use baton_provider::DeltaSink;
+use baton_store::WriteChain;
+use baton_tool::runner;
 
 use self::calls::Whose;
 use self::clean::clean;
@@ -34,20 +38,35 @@ use crate::Error;
 use crate::clock::RETRY_MS;
 use crate::services::budgets::{Reservation, cost};
 use crate::services::models::service::ModelCalls;
+use crate::services::tools::invocation::ToolInvocation;
 
 impl ModelCalls {
     /// Makes the calls in flight for a run those that it wants. `count` records must be on disk before one is made.
-    pub(crate) fn see_to_calls(self: &Arc<Self>, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
-        for (wanted, ticket) in self.calls.reconcile(run, generation, wanted) {
-            let run = run.clone();
+    pub(crate) fn see_to_calls(
+        self: &Arc<Self>,
+        chain: &Arc<WriteChain>,
+        run: &RunId,
+        count: u64,
+        wanted: Vec<Wanted>,
+    ) {
+        for (wanted, ticket) in self.calls.reconcile(run, chain, wanted) {
+            let (chain, run) = (Arc::clone(chain), run.clone());
             self.tasks
-                .spawn(self, |room| async move { room.see_through_call(generation, run, count, wanted, ticket).await });
+                .spawn(self, |room| async move { room.see_through_call(&chain, run, count, wanted, ticket).await });
         }
     }
 
-    async fn see_through_call(&self, generation: u64, run: RunId, count: u64, wanted: Wanted, ticket: InFlightToken) {
+    async fn see_through_call(
+        &self,
+        chain: &WriteChain,
+        run: RunId,
+        count: u64,
+        wanted: Wanted,
+        ticket: InFlightToken,
+    ) {
         let reply = tokio::select! {
-            reply = self.ask(generation, &run, count, &wanted, &ticket) => reply,
+            biased;
+            reply = self.ask(chain, &run, count, &wanted, &ticket) => reply,
             () = ticket.cancelled.cancelled() => {
                 metrics::counter!("baton_model_calls_abandoned_total").increment(1);
                 Ok(None)
@@ -91,13 +110,13 @@ impl ModelCalls {
     /// was lost, or could not be read.
     async fn ask(
         &self,
-        generation: u64,
+        chain: &WriteChain,
         run: &RunId,
         count: u64,
         wanted: &Wanted,
         ticket: &InFlightToken,
     ) -> Result<Option<(Command, Option<Reservation>)>, Error> {
-        self.until_durable(generation, run, count).await?;
+        let tenant = self.until_durable(chain, run, count).await?;
         match wanted {
             Wanted::Model { node, visit, attempt, call, request, reasoning_chars, not_before, .. } => {
                 if let Some(at) = not_before {
@@ -107,6 +126,7 @@ impl ModelCalls {
                     CallPermission::Granted(hold) => hold,
                     CallPermission::Refused(command) => return Ok(Some((*command, None))),
                 };
+                let _turn = self.turns.turn(&request.semantic.provider, &tenant).await?;
                 if self.calls.calling(run, wanted, ticket).is_none() {
                     return Ok(None);
                 }
@@ -144,7 +164,17 @@ impl ModelCalls {
                 Ok(Some((command, hold)))
             }
             Wanted::Tool(invocation) => {
-                let returned = match self.calls.calling(run, wanted, ticket) {
+                let whose = self.calls.calling(run, wanted, ticket);
+                if let Some(whose) = &whose
+                    && invocation.call.tool.id.starts_with(runner::PREFIX)
+                    && !self.options.tools.is_shared(&invocation.call.tool.id)
+                    && !invocation.simulated
+                    && !invocation.call.verify
+                {
+                    let returned = self.call_runner(run, invocation, matches!(whose, Whose::Ours)).await?;
+                    return Ok(Some((self.tools.tool_command(&invocation.call, returned), None)));
+                }
+                let returned = match whose {
                     None => return Ok(None),
                     Some(Whose::Ours) => self.tools.call_tool(run, invocation).await?,
                     Some(Whose::Anybodys) => {
@@ -156,12 +186,27 @@ impl ModelCalls {
         }
     }
 
-    async fn until_durable(&self, generation: u64, run: &RunId, count: u64) -> Result<(), Error> {
+    /// A call of a tool that a runner brings. One that another process began may still be with its runner.
+    async fn call_runner(&self, run: &RunId, invocation: &ToolInvocation, first: bool) -> Result<Returned, Error> {
+        if first {
+            if let Some(refused) = self.tools.refused(invocation) {
+                return Ok(refused);
+            }
+            self.tools.reaches_out(run);
+        }
+        self.runner_calls.call(run, invocation, first).await
+    }
+
+    /// Says whose run it is.
+    async fn until_durable(&self, chain: &WriteChain, run: &RunId, count: u64) -> Result<TenantId, Error> {
         let live = self.storage.live()?;
-        if live.generation != generation {
+        let handle = self.loader.handle(&live, run).await?;
+        // Asked with the handle in hand: one that was loaded after the records were lost would have to get as far again.
+        if chain.is_broken() {
             return Err(Error::unavailable("The records this follows from were lost."));
         }
-        self.loader.handle(&live, run).await?.durable(&live.ending, count).await
+        handle.durable(&live.ending, count).await?;
+        Ok(handle.tenant.clone())
     }
 
     /// What a call cost, where the model that answered has a price, or the one that was asked.

@@ -2,6 +2,7 @@
 
 use crate::services::models::calls::Calls;
 use crate::services::models::providers::Models;
+use crate::services::models::turns::ModelTurns;
 use std::sync::Arc;
 
 use baton_model::Secret;
@@ -12,6 +13,7 @@ use crate::journal::storage::Storage;
 use crate::run::commands::RunCommands;
 use crate::run::load::RunLoader;
 use crate::services::connections::ConnectionLog;
+use crate::services::runners::calls::RunnerCalls;
 use crate::services::timers::Timers;
 use crate::services::tools::service::ToolCalls;
 use crate::tasks::Tasks;
@@ -30,4 +32,6 @@ pub(crate) struct ModelCalls {
     pub(crate) storage: Arc<Storage>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) tools: Arc<ToolCalls>,
+    pub(crate) runner_calls: Arc<RunnerCalls>,
+    pub(crate) turns: ModelTurns,
 }

@@ -31,14 +31,21 @@ impl ToolCalls {
         })
     }
 
+    /// What a call comes to that may not be made.
+    pub(crate) fn refused(&self, invocation: &ToolInvocation) -> Option<Returned> {
+        let tool = &invocation.call.tool;
+        let refused = self.admit(tool, &invocation.principal, invocation.scopes.as_deref()).err()?;
+        Some(done(refused, &self.secrets))
+    }
+
     /// Makes the call, once.
     pub(crate) async fn call_tool(&self, run: &RunId, invocation: &ToolInvocation) -> Result<Returned, Error> {
         let call = &invocation.call;
         if invocation.simulated {
             return Ok(done(self.simulate(run, call).await?, &self.secrets));
         }
-        if let Err(refused) = self.admit(&call.tool, &invocation.principal, invocation.scopes.as_deref()) {
-            return Ok(done(refused, &self.secrets));
+        if let Some(refused) = self.refused(invocation) {
+            return Ok(refused);
         }
         if call.verify {
             return Ok(self.look_up(invocation).await);
@@ -57,6 +64,7 @@ impl ToolCalls {
             scopes: invocation.scopes.clone(),
             trace: invocation.trace.clone(),
             timeout_ms: call.timeout_ms,
+            runner: call.runner.clone(),
         };
         let called = self.really_call(run, &request).await;
         let outcome = match &called {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{TenantId, redact};
-use baton_store::{Change, ReadView, RunRow, VersionedStoreId, Write};
+use baton_store::{Chains, Change, ReadView, RunRow, VersionedStoreId, Write};
 
 use crate::Error;
 use crate::journal::generation::Generation;
@@ -178,6 +178,6 @@ fn queue(
     mut with: Vec<Write>,
 ) {
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
-    live.outbox.push(with);
+    live.outbox.push(Some(&ledger.id.tenant), with, Chains::link(Arc::clone(&ledger.chain)));
     ledger.queued(head, change);
 }

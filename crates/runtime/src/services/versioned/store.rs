@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{Change, ReadView, VersionedStoreId, VersionedStoreKind};
+use baton_store::{Change, CommitError, ReadView, VersionedStoreId, VersionedStoreKind, WriteChain};
 use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::RwLock;
@@ -30,6 +30,8 @@ pub(crate) struct VersionedStore {
     version: AtomicU64,
     /// The version on disk.
     progress: Progress,
+    /// What the changes from here are links of. Once it is broken, this is forgotten and read again.
+    pub(crate) chain: Arc<WriteChain>,
     others: OpenStores,
     /// Nobody but this host writes to it. Changed under the lock, with the gate shut.
     ours: AtomicBool,
@@ -83,7 +85,7 @@ impl OpenStores {
     }
 
     pub(crate) fn get(&self, id: &VersionedStoreId) -> Option<Arc<VersionedStore>> {
-        self.known.get(id).and_then(|ledger| ledger.upgrade())
+        self.known.get(id).and_then(|ledger| ledger.upgrade()).filter(|ledger| !ledger.chain.is_broken())
     }
 
     /// The versioned store as the store has it; somebody who was faster wins.
@@ -97,12 +99,13 @@ impl OpenStores {
             id: id.clone(),
             version: AtomicU64::new(version),
             progress: Progress::new(version),
+            chain: Arc::new(WriteChain::of_store()),
             others: self.clone(),
             ours: AtomicBool::new(!self.shared),
             gate: Arc::default(),
         });
         let mut entry = self.known.entry(id).or_default();
-        let known = entry.upgrade();
+        let known = entry.upgrade().filter(|known| !known.chain.is_broken());
         if known.is_none() {
             *entry = Arc::downgrade(&fresh);
         }
@@ -112,8 +115,16 @@ impl OpenStores {
     }
 
     pub(crate) fn kill(&self) {
-        let all: Vec<Arc<VersionedStore>> = self.known.iter().filter_map(|entry| entry.upgrade()).collect();
-        all.iter().for_each(|ledger| ledger.progress.ring());
+        for ledger in &self.all() {
+            ledger.chain.break_off(&CommitError::Stale);
+        }
+    }
+
+    /// In the order of their names: who is woken first must not depend on how a map hashes.
+    fn all(&self) -> Vec<Arc<VersionedStore>> {
+        let mut all: Vec<Arc<VersionedStore>> = self.known.iter().filter_map(|entry| entry.upgrade()).collect();
+        all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        all
     }
 }
 
@@ -192,7 +203,7 @@ impl VersionedStore {
 
     /// Waits until this version is on disk.
     pub(crate) async fn durable(&self, ending: &Ending, version: u64) -> Result<(), Error> {
-        self.progress.durable(ending, version).await
+        Ok(self.progress.durable(ending, &self.chain, version).await?)
     }
 }
 

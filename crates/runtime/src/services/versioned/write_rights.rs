@@ -99,8 +99,9 @@ impl VersionedStores {
     /// Lets go what nobody here uses any more, many in one commit.
     pub(crate) async fn sweep_claims(&self) {
         let live = self.storage.current();
-        let unused: Vec<VersionedStoreId> =
+        let mut unused: Vec<VersionedStoreId> =
             live.claimed.iter().filter(|id| live.ledgers.get(id).is_none()).map(|id| id.clone()).collect();
+        unused.sort_unstable();
         for some in unused.chunks(RELEASED_AT_ONCE) {
             if let Err(error) = self.let_go_unused(some).await {
                 tracing::debug!(%error, "claims could not be let go");

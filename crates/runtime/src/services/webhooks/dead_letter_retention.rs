@@ -38,6 +38,7 @@ const WAITING_PER_TENANT: u64 = 500_000;
 
 pub(crate) async fn keep(room: Arc<WebhookDelivery>) {
     tokio::select! {
+        biased;
         () = keep_bounds(&room) => {}
         () = room.tasks.stop.cancelled() => {}
     }
@@ -47,8 +48,9 @@ async fn keep_bounds(room: &WebhookDelivery) {
     let mut sweep_at = room.clock.now();
     loop {
         tokio::select! {
+            biased;
             () = room.webhooks.growth.news.notified() => {}
-            () = room.clock.until(sweep_at) => {}
+            () = room.clock.until_housekeeping(sweep_at) => {}
         }
         let now = room.clock.now();
         let swept = now >= sweep_at;

@@ -29,7 +29,7 @@ const PAUSE_MS: u64 = 1000;
 
 pub(crate) async fn deliver(room: Arc<WebhookDelivery>) {
     let dispatcher = Dispatcher {
-        sender: Arc::new(Sender::new(room.webhooks.guard.clone())),
+        sender: Arc::new(Sender::new(room.webhooks.guard.clone(), room.options.webhook_carrier.clone())),
         room: Arc::clone(&room),
         resting: BTreeMap::new(),
         calling: Calling::default(),
@@ -39,6 +39,7 @@ pub(crate) async fn deliver(room: Arc<WebhookDelivery>) {
         sweep_at: room.clock.now(),
     };
     tokio::select! {
+        biased;
         () = dispatcher.run() => {}
         () = room.tasks.stop.cancelled() => {}
     }
@@ -65,9 +66,10 @@ impl Dispatcher {
             self.start();
             let next = self.later.first().map_or(self.sweep_at, |at| at.min(self.sweep_at));
             tokio::select! {
+                biased;
                 Some(ended) = self.shifts.join_next_with_id() => self.end(ended),
                 () = room.webhooks.work.notified() => {}
-                () = room.clock.until(next) => {}
+                () = room.clock.until_housekeeping(next) => {}
             }
         }
     }

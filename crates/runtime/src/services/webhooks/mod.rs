@@ -3,6 +3,7 @@
 
 pub(crate) mod address;
 pub(crate) mod bounds;
+pub(crate) mod carrier;
 pub(crate) mod circuit;
 pub(crate) mod dead_letter_retention;
 pub(crate) mod dead_letters;
@@ -16,6 +17,7 @@ pub(crate) mod subscriptions;
 pub(crate) mod view;
 
 pub use bounds::DeadLetterBounds;
+pub use carrier::{SignedDelivery, WebhookCarrier};
 pub(crate) use circuit::closed_until;
 pub(crate) use dead_letter_retention::keep;
 pub(crate) use dispatch::deliver;
@@ -111,6 +113,11 @@ impl Webhooks {
     pub(crate) fn started_over(&self) {
         self.queued.lock().clear();
         self.look();
+    }
+
+    /// What a run had queued was lost with it.
+    pub(crate) fn forget_queued(&self, run: &RunId) {
+        self.queued.lock().remove(run);
     }
 
     pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use sha2::Sha256;
 
 use crate::services::observer::Caller;
+use crate::services::webhooks::carrier::{SignedDelivery, WebhookCarrier};
 use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 use crate::{Error, ErrorKind};
 
@@ -33,6 +34,8 @@ pub(crate) enum Undelivered {
     /// Without the URL: it may carry the subscriber's own token.
     #[error("no answer")]
     Transport(#[source] reqwest::Error),
+    #[error("no answer")]
+    Lost,
     #[error("answered {0}")]
     Status(u16),
 }
@@ -42,7 +45,7 @@ impl Undelivered {
     pub(super) fn status(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(*status),
-            Self::Address | Self::Client(_) | Self::Transport(_) => None,
+            Self::Address | Self::Client(_) | Self::Transport(_) | Self::Lost => None,
         }
     }
 }
@@ -50,11 +53,12 @@ impl Undelivered {
 /// Holds the clients, so that connections are reused between deliveries.
 pub(crate) struct Sender {
     clients: Clients,
+    carrier: Option<Arc<dyn WebhookCarrier>>,
 }
 
 impl Sender {
-    pub(crate) fn new(guard: Guard) -> Self {
-        Self { clients: Clients::new(guard, TIMEOUT) }
+    pub(crate) fn new(guard: Guard, carrier: Option<Arc<dyn WebhookCarrier>>) -> Self {
+        Self { clients: Clients::new(guard, TIMEOUT), carrier }
     }
 
     /// Succeeds if the subscriber answered 2xx.
@@ -65,9 +69,18 @@ impl Sender {
         at: Timestamp,
     ) -> Result<(), Undelivered> {
         let url = Url::parse(&webhook.url).map_err(|_| Undelivered::Address)?;
-        let client = self.clients.client(&url)?;
         let timestamp = at.as_millis().div_euclid(1000).to_string();
         let signature = format!("sha256={}", sign(&webhook.secret, &timestamp, &letter.body));
+        if let Some(carrier) = &self.carrier {
+            let (webhook, url) = (webhook.id.to_string(), url.to_string());
+            let delivery = SignedDelivery { url, webhook, body: letter.body, timestamp, signature };
+            return match carrier.post(&delivery).await {
+                Some(200..=299) => Ok(()),
+                Some(status) => Err(Undelivered::Status(status)),
+                None => Err(Undelivered::Lost),
+            };
+        }
+        let client = self.clients.client(&url)?;
         let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(USER_AGENT, AGENT);
         for (name, value) in [
             ("Webhook-Id", webhook.id.as_str()),
@@ -138,7 +151,7 @@ impl<'a> WebhookBody<'a> {
 impl WebhookDelivery {
     /// The trace that a run's letters carry. A run in memory knows; else its first record does.
     pub(super) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Error> {
-        let handle = self.storage.current().runs.get(run).map(|handle| Arc::clone(&handle));
+        let handle = self.storage.current().run(run);
         if let Some(handle) = handle
             && let Some(head) = handle.head_soon().await
         {

@@ -16,6 +16,11 @@ pub(crate) fn stands_for_an_agent(workflow: &str) -> bool {
     workflow.starts_with(PREFIX)
 }
 
+/// The agent that a workflow stands for, if it stands for one.
+pub(crate) fn agent_of(workflow: &str) -> Option<&str> {
+    workflow.strip_prefix(PREFIX)
+}
+
 pub(crate) fn no_such_agent(id: &str) -> Error {
     let message = "There is no such agent here. GET /v1/agents lists those that are.";
     Error::invalid(message).with("agentId", id)

@@ -27,7 +27,7 @@ pub fn tenant() -> TenantId {
 }
 
 pub fn who() -> Principal {
-    Principal { tenant: tenant(), subject: "key-1".to_owned(), scopes: Scopes::all(), test: false }
+    Principal { tenant: tenant(), subject: "key-1".to_owned(), acts_for: None, scopes: Scopes::all(), test: false }
 }
 
 pub fn other() -> Principal {
@@ -39,8 +39,15 @@ pub fn seed() -> u64 {
     std::env::var("TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7)
 }
 
+/// `TEST_CHECKPOINTS` from the environment: with 1, every run of every test goes on from a checkpoint wherever it can.
+fn checkpoint_every() -> u64 {
+    let said = std::env::var("TEST_CHECKPOINTS").ok().and_then(|text| text.parse().ok());
+    said.unwrap_or(Options::default().checkpoint_every)
+}
+
 pub fn options(records_ahead: usize) -> Options {
-    Options { records_ahead, link_secrets: vec![vec![7; 32]], ..Options::default() }
+    let link_secrets = vec![vec![7; 32]];
+    Options { records_ahead, link_secrets, checkpoint_every: checkpoint_every(), ..Options::default() }
 }
 
 pub fn accept() -> Value {

@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationReads, AnnotationRow, Change, Commit, CommitError, CommitReceipt, Committed, DeadLetter, DeadLetterPlace,
-    DefinitionReads, Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, MemoryStore,
-    Observer, Page, Quarantine, ReadView, Reply, RunFilter, RunReads, RunRow, StoredRecord, VersionedReads,
-    VersionedStoreCommitted, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad,
-    WebhookReads, WorkflowVersion,
+    ActiveTrees, AnnotationReads, AnnotationRow, Change, Checkpoint, CheckpointChunk, CheckpointMark, CheckpointReads,
+    Commit, CommitError, CommitReceipt, Committed, DeadLetter, DeadLetterPlace, DefinitionReads, Delivery, Error,
+    HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, KeptTree, LostPart, MemoryStore, Observer,
+    Page, Quarantine, ReadView, Reply, RunFilter, RunPlace, RunReads, RunRow, RunnerReads, RunnerRow, SpendingRow,
+    StepRow, StepState, StoredRecord, TokenRow, VersionedReads, VersionedStoreCommitted, VersionedStoreId,
+    VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -46,6 +47,9 @@ impl Observer for Notes {
         let but_last = |committed: &Committed| Committed { next_seq: committed.next_seq - 1, ..committed.clone() };
         observer.committed(&runs.iter().map(but_last).collect::<Vec<_>>(), ledgers);
         rest.extend(runs.to_vec());
+    }
+    fn lost(&self, parts: &[LostPart]) {
+        self.observer.get().unwrap().lost(parts);
     }
     fn failed(&self, generation: u64, error: &CommitError) {
         self.observer.get().unwrap().failed(generation, error);
@@ -170,8 +174,33 @@ impl RunReads for Watched {
         self.loads.fetch_add(1, Ordering::AcqRel);
         self.late(&self.old_logs, self.memory.records(run, from, limit).await).await
     }
-    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+    async fn records_within(
+        &self,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        self.see()?;
+        self.loads.fetch_add(1, Ordering::AcqRel);
+        self.late(&self.old_logs, self.memory.records_within(run, from, limit, bytes).await).await
+    }
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
         self.memory.runs(filter).await
+    }
+    async fn active_trees(&self, tenant: &TenantId) -> Result<ActiveTrees, Error> {
+        self.memory.active_trees(tenant).await
+    }
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, Error> {
+        self.memory.tenants(after, limit).await
+    }
+    async fn kept_trees(
+        &self,
+        tenant: &TenantId,
+        before: Option<RunPlace>,
+        limit: usize,
+    ) -> Result<Vec<KeptTree>, Error> {
+        self.memory.kept_trees(tenant, before, limit).await
     }
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         self.memory.descendants(root).await
@@ -286,6 +315,44 @@ impl AnnotationReads for Watched {
     }
     async fn count_quarantined(&self) -> Result<u64, Error> {
         self.memory.count_quarantined().await
+    }
+}
+
+#[async_trait]
+impl CheckpointReads for Watched {
+    async fn checkpoint(&self, run: &RunId, key: &str, from: u64, until: u64) -> Result<Option<Checkpoint>, Error> {
+        self.memory.checkpoint(run, key, from, until).await
+    }
+    async fn checkpoint_chunks(&self, run: &RunId, names: &[String]) -> Result<Vec<CheckpointChunk>, Error> {
+        self.memory.checkpoint_chunks(run, names).await
+    }
+    async fn checkpoint_marks(&self, run: &RunId) -> Result<Vec<CheckpointMark>, Error> {
+        self.memory.checkpoint_marks(run).await
+    }
+    async fn run_spending(&self, run: &RunId) -> Result<Option<SpendingRow>, Error> {
+        self.memory.run_spending(run).await
+    }
+    async fn spending(&self, root: &RunId, after: Option<&RunId>, limit: usize) -> Result<Vec<SpendingRow>, Error> {
+        self.memory.spending(root, after, limit).await
+    }
+}
+
+#[async_trait]
+impl RunnerReads for Watched {
+    async fn tokens(&self, limit: usize) -> Result<Vec<TokenRow>, Error> {
+        self.memory.tokens(limit).await
+    }
+    async fn token(&self, hash: &str) -> Result<Option<TokenRow>, Error> {
+        self.memory.token(hash).await
+    }
+    async fn runners(&self, limit: usize) -> Result<Vec<RunnerRow>, Error> {
+        self.memory.runners(limit).await
+    }
+    async fn step(&self, key: &str) -> Result<Option<StepRow>, Error> {
+        self.memory.step(key).await
+    }
+    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
+        self.memory.steps_of(owner, state, limit).await
     }
 }
 

@@ -14,6 +14,8 @@ pub async fn forged(world: &World, run: &RunId, forge: impl FnOnce(&mut Vec<Stor
     let mut records = world.reader.records(run, 0, usize::MAX).await.unwrap();
     forge(&mut records);
     row.next_seq = records.len() as u64;
+    row.chain = baton_store::LogChain::default();
+    row.seal(&mut records);
     let bytes = world.reader.blob(&row.digest).await.unwrap().unwrap();
     let writes = vec![
         Write::PutBlob { digest: row.digest.clone(), bytes },

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use baton_model::{EventId, ForkMode, Origin, Overlay, RunId, RunStatus, SideEffects, WorkerVersions};
 use baton_runtime::{Clock, Error, ForkRun, Host, Options, Surroundings};
 use baton_store::{
-    Commit, Disk, InterruptFilter, Journal as _, MemoryStore, RunRow, Store, StoredRecord, VersionedStoreId, Write,
+    Commit, Disk, InterruptFilter, Journal as _, LogChain, MemoryStore, RunRow, Store, StoredRecord, VersionedStoreId,
+    Write,
 };
 use baton_testkit::{SeededIds, SimClock};
 use serde_json::{Map, Value, json};
@@ -101,6 +102,7 @@ pub async fn written_by_hand(
         workspace_scope: run.to_string(),
         origin: Some(origin),
         summary: None,
+        chain: LogChain::default(),
         ..row
     };
     let mut writes = vec![Write::CreateRun(row.clone()), Write::Append { row: row.clone(), expected: seq, records }];
@@ -119,7 +121,7 @@ pub async fn written_by_hand(
     ] {
         writes.extend((version > 0).then_some(Write::ForkVersionedStore { ledger, base, version }));
     }
-    world.store.submit(Commit::alone(world.store.generation(), writes)).await.unwrap();
+    world.store.submit(Commit::new(world.store.generation(), writes)).await.unwrap();
     (next_life(world, 7).await, run)
 }
 

@@ -63,9 +63,23 @@ pub async fn import(host: &Host, file: &str) -> Result<Imported, Error> {
     import_as(host, &who(), file).await
 }
 
-/// The lines of a file, parsed.
+/// The lines of a file, parsed, as a version would have written them that knew no checksums: what a test changes in them is
+/// judged by all the other rules.
 pub fn lines(file: &str) -> Vec<Value> {
-    file.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    file.lines().map(|line| without_checksums(serde_json::from_str(line).unwrap())).collect()
+}
+
+fn without_checksums(mut line: Value) -> Value {
+    if let Some(header) = line.get_mut("header").filter(|header| header["version"] == 4) {
+        header["version"] = json!(3);
+    }
+    for part in ["record", "run"] {
+        if let Some(part) = line.get_mut(part).and_then(Value::as_object_mut) {
+            part.remove("sum");
+            part.remove("chainBase");
+        }
+    }
+    line
 }
 
 /// A file of these lines, with a header and a footer that fit them.

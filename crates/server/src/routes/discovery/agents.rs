@@ -65,6 +65,10 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "perToolRateLimit": host.tool_limits.is_some(),
         },
     }));
+    if host.runner_channel {
+        // `tests/it/http_runners.rs`
+        families.insert("selfHostedRunner".to_owned(), json!({"supported": true, "dispatchKinds": ["tool"]}));
+    }
     let mut providers = host.models.vendors();
     if host.test_hooks.is_some() {
         providers.insert("mock");

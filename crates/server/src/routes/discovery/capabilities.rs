@@ -96,6 +96,10 @@ pub(crate) fn capabilities(options: &ServerOptions, host: &Options) -> Map<Strin
         root["baton"]["vendorExtensionsUrl"] = url.into();
     }
     root.extend(observability(host));
+    if host.retention.is_on() {
+        // `runs_of_the_last_days_stay_as_advertised`
+        root["replay"]["retention"] = json!({"windowSeconds": host.retention.window_ms / 1000});
+    }
     for (name, family) in options.test_capabilities.iter().flatten() {
         match (root.get_mut(name), family) {
             (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod protocol;
+pub mod served;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -249,6 +250,15 @@ impl Frames {
 
     /// The next event; `None` when the server closed the stream.
     pub async fn next(&mut self) -> Option<Frame> {
+        self.read(parse).await
+    }
+
+    /// The next event, also one without an id; the id is then 0.
+    pub async fn any(&mut self) -> Option<Frame> {
+        self.read(|block| parse(block).or_else(|| parse(&format!("id: 0\n{block}")))).await
+    }
+
+    async fn read(&mut self, parse: fn(&str) -> Option<Frame>) -> Option<Frame> {
         loop {
             while let Some(end) = self.text.find("\n\n") {
                 let block: String = self.text.drain(..end + 2).collect();

@@ -43,6 +43,7 @@ const fn planted(entrance: Entrance) -> &'static [Planted] {
         // A supervisor is shown the files by itself.
         Entrance::Workspace => &[("file", r#"source="workspace" name="read" | source="workspace""#)],
         Entrance::Http => &[("http", r#"source="http" name="fetch""#)],
+        Entrance::Tool => &[("step", r#"source="tool" name="echo""#), ("mapped", r#"source="tool" name="each""#)],
         Entrance::Answer => &[
             ("answer", r#"source="answer" name="ask""#),
             ("event", r#"source="answer" name="wait""#),

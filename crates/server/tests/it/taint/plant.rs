@@ -85,6 +85,14 @@ pub(super) async fn nodes(site: &Site) {
     site.flow(relayed("fetching", fetch, output("fetch", "response"))).await;
     site.run_flow("fetching", json!({})).await;
 
+    let step = json!({"tool": "mcp:far.echo", "arguments": {"text": marker("step")}});
+    site.flow(relayed("stepping", ("echo", "vendor.baton.tool", step), output("echo", "result"))).await;
+    let each = json!({"items": [{"text": marker("mapped")}], "tool": "mcp:far.echo"});
+    site.flow(relayed("mapping", ("each", "vendor.baton.map", each), output("each", "results"))).await;
+    for id in ["stepping", "mapping"] {
+        site.run_flow(id, json!({})).await;
+    }
+
     let write = ("write", "core.channelWrite", json!({"channelName": "news", "expression": "variables.text"}));
     site.flow(relayed("writing", write, variable("news"))).await;
     site.run_flow("writing", json!({"text": marker("channel")})).await;

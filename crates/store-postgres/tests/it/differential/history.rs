@@ -9,8 +9,9 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy,
-    InterruptRow, Item, LastFailure, Letters, Meta, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord,
+    AnnotationRow, Attempt, Change, Checkpoint, CheckpointChunk, CheckpointWrite, DeadLetter, DeadLetterWrite,
+    DeathReason, Delivery, FailurePolicy, InterruptRow, Item, LastFailure, Letters, LogChain, Meta, Pruned, Quarantine,
+    Reply, RunRow, RunnerRow, RunnerWrite, SpendingRow, StepRow, StepState, Store, StoredRecord, TokenRow,
     VersionedStoreId, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
@@ -18,7 +19,7 @@ use proptest::prelude::*;
 /// Those that the host or its operator chooses are bounded.
 pub(crate) static RUNS: Names = bounded(&["run_a", "run_b", "run_c", "run_\0\u{1}", "run_\u{202e}שלום"], 6);
 pub(crate) static TENANTS: Names = bounded(&["acme"], 7);
-static NOTES: Names = bounded(&["ann_1", "ann_2", "ann_\0\u{1}"], 9);
+pub(crate) static NOTES: Names = bounded(&["ann_1", "ann_2", "ann_\0\u{1}"], 9);
 pub(crate) static HOOKS: Names = bounded(&["wh_1"], 8);
 /// Names are whatever people choose: short, long, alike for long, and of every letter there is.
 pub(crate) static SCOPES: Names = names(&["notes", "run_a", "ü \0 scope", "default"], 1);
@@ -75,7 +76,7 @@ fn strange(seed: u32, letters: usize) -> &'static str {
 pub(crate) type Op = (u8, u8, u8, u8);
 
 /// How many kinds of things may happen.
-pub(crate) const OPS: u8 = 35;
+pub(crate) const OPS: u8 = 39;
 
 /// Batches of commits of writes.
 #[derive(Clone, Debug)]
@@ -109,6 +110,14 @@ pub(crate) fn ledger(number: u8) -> VersionedStoreId {
     }
 }
 
+/// A part of a commit.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) link: usize,
+    pub(crate) builds_on: usize,
+}
+
 /// Writes what the numbers say, knowing where everything stands.
 pub(crate) struct Pen {
     runs: BTreeMap<&'static str, RunRow>,
@@ -133,9 +142,19 @@ impl Pen {
         pen
     }
 
-    pub(crate) fn write(&mut self, batch: &[(bool, Vec<Op>)]) -> Vec<Commit> {
-        let writes = |pen: &mut Self, ops: &[Op]| ops.iter().filter_map(|op| pen.one(*op)).collect();
-        batch.iter().map(|(alone, ops)| Commit { alone: *alone, ..Commit::new(0, writes(self, ops)) }).collect()
+    /// The parts of some commits, with the number of the chain that each is a link of and builds on; 0 for none.
+    pub(crate) fn write(&mut self, batch: &[(bool, Vec<Op>)]) -> Vec<Vec<Draft>> {
+        let mut commits: Vec<Vec<Draft>> = Vec::new();
+        for (apart, ops) in batch {
+            let (_, a, b, _) = ops.first().copied().unwrap_or_default();
+            let writes = ops.iter().filter_map(|op| self.one(*op)).collect();
+            let draft = Draft { writes, link: usize::from(a % 3), builds_on: usize::from(b % 5) % 3 };
+            match commits.last_mut().filter(|_| !apart) {
+                Some(commit) => commit.push(draft),
+                None => commits.push(vec![draft]),
+            }
+        }
+        commits
     }
 
     fn one(&mut self, (what, a, b, c): Op) -> Option<Write> {
@@ -152,7 +171,7 @@ impl Pen {
             20 | 21 => Write::Prune { run, pruned: self.prune(a, b, c)? },
             22 => Write::OpenInterrupt(interrupt(&run, &node, a, c)),
             23 => Write::CloseInterrupt { run, node },
-            24 => Write::PutBlob { digest: Digest::of_bytes([a % 4]), bytes: vec![a % 4; usize::from(a % 4)] },
+            24 => Write::PutBlob { digest: Digest::of_bytes([a % 4]), bytes: vec![a % 4] },
             25 => Write::PutWorkflow(WorkflowVersion {
                 tenant: TenantId::new(pick(&TENANTS, a)),
                 id: WorkflowId::new(pick(&WORKFLOWS, b)),
@@ -196,6 +215,34 @@ impl Pen {
                 at: at(c),
                 body: pick(&KEYS, c).to_owned(),
             }),
+            // Nobody has a state of a run, or knows what it spent, before there is that run.
+            34 | 36 if !self.runs.contains_key(run.as_str()) => return None,
+            34 => Write::Checkpoint(CheckpointWrite::Put {
+                checkpoint: Checkpoint {
+                    run: run.clone(),
+                    seq: u64::from(b % 4),
+                    key: pick(&KEYS, c).to_owned(),
+                    chunks: vec![pick(&NOTES, c).to_owned()],
+                    digest: Digest::of_bytes([c]),
+                    body: vec![c],
+                },
+                // A name stands for the same bytes for ever.
+                chunks: [pick(&NOTES, b), pick(&NOTES, c)]
+                    .map(|name| CheckpointChunk { run: run.clone(), name: name.to_owned(), bytes: name.into() })
+                    .to_vec(),
+            }),
+            35 => Write::Checkpoint(CheckpointWrite::Drop {
+                run,
+                seqs: vec![u64::from(b % 4)],
+                chunks: vec![pick(&NOTES, c).to_owned()],
+            }),
+            36 => Write::PutSpending(SpendingRow {
+                run,
+                root: RunId::new(pick(&RUNS, b)),
+                seq: u64::from(c),
+                body: pick(&KEYS, c).to_owned(),
+            }),
+            37 => Write::Runners(runners(run, a, b, c)),
             _ => Write::DeleteDelivery { webhook, run, seq: u64::from(b % 3) },
         })
     }
@@ -250,6 +297,7 @@ impl Pen {
             origin,
             pruned: None,
             summary: summary(c),
+            chain: LogChain::default(),
         };
         self.runs.insert(id, row.clone());
         Some(row)
@@ -271,7 +319,8 @@ impl Pen {
         row.error_code = c.is_multiple_of(7).then(|| "node_failed".to_owned());
         // Now and then from the wrong place.
         let wrong = u64::from(c.is_multiple_of(61));
-        let records = (expected..expected + count).map(|seq| record(seq + wrong, a, c)).collect();
+        let mut records: Vec<_> = (expected..expected + count).map(|seq| record(seq + wrong, a, c)).collect();
+        row.seal(&mut records);
         Some(Write::Append { row: row.clone(), expected: expected + wrong, records })
     }
 
@@ -325,6 +374,46 @@ fn record(seq: u64, a: u8, c: u8) -> StoredRecord {
         private: c.is_multiple_of(2).then(|| format!("{c}")),
         versions: Versions { memory: u64::from(a % 5), workspace: u64::from(c % 5) },
         part: (c.is_multiple_of(3)).then(|| Part { outside: c.is_multiple_of(2), first: a.is_multiple_of(2) }),
+        sum: None,
+    }
+}
+
+/// Names of tokens, runners and steps, which are the host's own digests.
+pub(crate) const DIGESTS: [&str; 3] = ["d0", "d1", "d2"];
+
+fn runners(run: RunId, a: u8, b: u8, c: u8) -> RunnerWrite {
+    let key = pick(&DIGESTS, b).to_owned();
+    match a % 6 {
+        0 => RunnerWrite::PutToken(TokenRow {
+            hash: key.clone(),
+            id: key,
+            kind: "runner".to_owned(),
+            tenant: TenantId::new(pick(&TENANTS, c)),
+            subject: pick(&KEYS, c).to_owned(),
+            name: pick(&KEYS, a).to_owned(),
+            scopes: "[]".to_owned(),
+            created_at: at(c),
+            expires_at: c.is_multiple_of(2).then(|| at(a)),
+        }),
+        1 => RunnerWrite::PutRunner(RunnerRow {
+            key,
+            version: u64::from(c % 4),
+            epoch: u64::from(c),
+            seen_at: at(c),
+            body: pick(&KEYS, c).to_owned(),
+        }),
+        2 => RunnerWrite::PutStep(StepRow {
+            key,
+            run,
+            owner: pick(&DIGESTS, c).to_owned(),
+            state: StepState::ALL[usize::from(c % 4)],
+            version: u64::from(c % 5),
+            at: at(c),
+            body: pick(&KEYS, c).to_owned(),
+        }),
+        3 => RunnerWrite::DeleteToken { id: key },
+        4 => RunnerWrite::DeleteRunner { key },
+        _ => RunnerWrite::DeleteStep { key },
     }
 }
 

@@ -6,27 +6,31 @@ mod views;
 
 use std::sync::Arc;
 
-use baton_store::{Commit, CommitError, MemoryStore, Store};
+use baton_store::{Chains, Commit, CommitError, MemoryStore, Store, WriteChain};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
 use baton_testkit::postgres::Database;
 use proptest::test_runner::{Config, TestRunner};
 
-use history::{History, Pen};
+use history::{Draft, History, Pen};
 
 const CASES: u32 = 16;
 
-/// Queues all of them before it waits for any, so that they share transactions.
-async fn submit(store: &dyn Store, batch: &[Commit]) -> Vec<Result<(), CommitError>> {
+/// Queues all of them before it waits for any, so that they share transactions. Says what came of them, and which chains
+/// are broken.
+async fn submit(store: &dyn Store, batch: &[Vec<Draft>]) -> (Vec<Result<(), CommitError>>, Vec<bool>) {
     let generation = store.generation();
-    let queue = |commit: &Commit| store.submit(Commit { generation, ..commit.clone() });
+    let chains = [(), ()].map(|()| Arc::new(WriteChain::of_store()));
+    let chain = |number: usize| number.checked_sub(1).map(|at| Arc::clone(&chains[at])).into_iter().collect();
+    let part =
+        |draft: &Draft| (draft.writes.clone(), Chains { links: chain(draft.link), builds_on: chain(draft.builds_on) });
+    let queue = |commit: &Vec<Draft>| store.submit(Commit::of_parts(generation, commit.iter().map(part)));
     let tickets: Vec<_> = batch.iter().map(queue).collect();
     let mut results = Vec::new();
     for ticket in tickets {
         results.push(ticket.await);
     }
-    store.recover().await.unwrap();
-    results
+    (results, chains.iter().map(|chain| chain.is_broken()).collect())
 }
 
 async fn live_through(history: &History, stores: &[(&str, Arc<dyn Store>)]) {
@@ -60,7 +64,8 @@ fn three_stores_agree_on_every_history() {
             database
                 .execute(
                     "TRUNCATE runs, events, interrupts, blobs, workflows, replies, webhooks, deliveries, ledgers, changes, \
-                     quarantine, canary, dead_letters, annotations",
+                     quarantine, canary, dead_letters, annotations, checkpoints, checkpoint_chunks, spending, \
+                     tokens, runners, runner_steps",
                 )
                 .await;
             let stores: [(&str, Arc<dyn Store>); 3] = [

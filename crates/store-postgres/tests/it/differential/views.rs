@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WebhookId, WorkflowId};
-use baton_store::{InterruptFilter, ReadView, RunFilter, Store, VersionedStoreId, VersionedStoreKind};
+use baton_store::{InterruptFilter, ReadView, RunFilter, StepState, Store, VersionedStoreId, VersionedStoreKind};
 
-use super::history::{HOOKS, KEYS, MAIL, NODES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
+use super::history::{DIGESTS, HOOKS, KEYS, MAIL, NODES, NOTES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
 
 struct Views(Vec<(String, String)>);
 
@@ -163,6 +163,17 @@ async fn parts(store: &dyn Store, views: &mut Views) {
             InterruptFilter { run: Some(run.clone()), kind: Some("approval".to_owned()), limit: 9, tenant: None };
         views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
         views.show(format!("quarantine of {run}"), store.quarantine(&run).await.unwrap());
+        for key in KEYS.iter() {
+            let newest = store.checkpoint(&run, key, 0, 3).await.unwrap();
+            views.show(format!("checkpoint of {run} under {key}"), newest);
+        }
+        views.show(format!("checkpoints of {run}"), store.checkpoint_marks(&run).await.unwrap());
+        let names: Vec<String> = NOTES.iter().map(|name| (*name).to_owned()).collect();
+        let mut chunks = store.checkpoint_chunks(&run, &names).await.unwrap();
+        chunks.sort_by(|one, other| one.name.cmp(&other.name));
+        chunks.dedup();
+        views.show(format!("chunks of {run}"), chunks);
+        views.show(format!("spent below {run}"), store.spending(&run, None, 9).await.unwrap());
         views.show(format!("annotations of {run}"), store.annotations(&run, None, 9).await.unwrap());
         views.show(format!("count of annotations of {run}"), store.count_annotations(&run).await.unwrap());
         for node in NODES.iter().map(|node| NodeId::new(*node)) {
@@ -178,6 +189,15 @@ async fn parts(store: &dyn Store, views: &mut Views) {
     for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
         views.show(format!("webhooks of {tenant}"), store.webhooks_of(&tenant, None, 9).await.unwrap());
         views.show(format!("loads of {tenant}"), store.webhook_loads(&tenant, None).await.unwrap());
+    }
+    views.show("tokens", store.tokens(9).await.unwrap());
+    views.show("runners", store.runners(9).await.unwrap());
+    for digest in DIGESTS {
+        views.show(format!("token {digest}"), store.token(digest).await.unwrap());
+        views.show(format!("step {digest}"), store.step(digest).await.unwrap());
+        for state in StepState::ALL {
+            views.show(format!("{state:?} of {digest}"), store.steps_of(digest, state, 2).await.unwrap());
+        }
     }
     views.show("oldest letter", store.oldest_dead_letter().await.unwrap());
     views.show("webhooks", store.webhooks().await.unwrap());

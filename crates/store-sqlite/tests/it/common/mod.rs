@@ -1,12 +1,14 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use baton_model::RunId;
 use baton_store::conformance::sample::{put, record};
 use baton_store::reads::*;
-use baton_store::{CommitError, Committed, Journal, Observer, RunRow, StoredRecord, VersionedStoreCommitted, Write};
+use baton_store::{
+    CommitError, Committed, Journal, LostPart, Observer, RunRow, StoredRecord, VersionedStoreCommitted, Write,
+};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
@@ -30,9 +32,9 @@ pub(crate) async fn bodies(store: &SqliteStore, id: &str) -> Vec<String> {
 
 /// Holds the writer at its next commit until the returned sender is used or dropped, so that a test can decide what
 /// is queued when the next transaction begins.
-pub(crate) fn hold_writer(store: &SqliteStore) -> (Receiver<()>, Sender<()>) {
+pub(crate) fn hold_writer(store: &SqliteStore) -> (Receiver<()>, SyncSender<()>) {
     struct Gate {
-        reached: Sender<()>,
+        reached: SyncSender<()>,
         open: Mutex<Receiver<()>>,
     }
     impl Observer for Gate {
@@ -40,10 +42,11 @@ pub(crate) fn hold_writer(store: &SqliteStore) -> (Receiver<()>, Sender<()>) {
             let _ = self.reached.send(());
             let _ = self.open.lock().recv();
         }
+        fn lost(&self, _: &[LostPart]) {}
         fn failed(&self, _: u64, _: &CommitError) {}
     }
-    let (reached, is_reached) = channel();
-    let (opener, open) = channel();
+    let (reached, is_reached) = sync_channel(1024);
+    let (opener, open) = sync_channel(1);
     store.observe(Arc::new(Gate { reached, open: Mutex::new(open) }));
     (is_reached, opener)
 }

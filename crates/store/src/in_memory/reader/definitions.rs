@@ -12,7 +12,12 @@ use crate::{DefinitionReads, Error, WorkflowVersion};
 impl DefinitionReads for MemoryStore {
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         let _turn = self.turn().await;
-        Ok(self.disk.lock().blobs.get(digest).cloned())
+        match self.disk.lock().blobs.get(digest).cloned() {
+            Some(bytes) if !crate::is_blob_of(&bytes, digest) => {
+                Err(Error::Corrupt { reason: format!("the blob {digest} does not hold what it is named after") })
+            }
+            found => Ok(found),
+        }
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {

@@ -1,11 +1,16 @@
 //! What is asked about runs.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
-use baton_model::{RunId, RunStatus, RunSummary, TenantId, Timestamp};
+use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 
 use super::super::disk::Log;
 use super::super::store::MemoryStore;
-use crate::{Error, Page, RunFilter, RunReads, RunRow, StoredRecord};
+use crate::{
+    ActiveTrees, Error, KeptTree, LogCheck, LogEnds, Page, RunFilter, RunPlace, RunReads, RunRow, StoredRecord,
+};
 
 #[async_trait]
 impl RunReads for MemoryStore {
@@ -16,29 +21,62 @@ impl RunReads for MemoryStore {
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        let _turn = self.turn().await;
-        self.look()?;
-        let disk = self.disk.lock();
-        let records = disk.log(run).map(|log| {
-            // By number, not by place: a log that was pruned does not start at 0.
-            let start = log.records.partition_point(|record| record.seq < from);
-            log.records[start..].iter().take(limit).cloned().collect()
-        });
-        Ok(records.unwrap_or_default())
+        self.records_within(run, from, limit, usize::MAX).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+    async fn records_within(
+        &self,
+        run: &RunId,
+        from: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
         let _turn = self.turn().await;
         self.look()?;
         let disk = self.disk.lock();
-        let newest_first = disk.runs.iter().enumerate().rev().map(|(place, log)| (place as u64 + 1, log));
-        let mut found = newest_first.filter(|(position, log)| {
-            filter.cursor.is_none_or(|cursor| *position < cursor) && matches(filter, &log.row)
+        let Some(log) = disk.log(run) else { return Ok(Vec::new()) };
+        let ends = LogEnds::of(&log.row);
+        let sum = |seq| {
+            let place = log.records.partition_point(|record| record.seq < seq);
+            log.records.get(place).filter(|record| record.seq == seq).and_then(|record| record.sum)
+        };
+        let before = LogCheck::needs(&ends, from).and_then(sum);
+        let mut check = LogCheck::new(run, ends, from, before);
+        // By number, not by place: a log that was pruned does not start at 0.
+        let start = log.records.partition_point(|record| record.seq < from);
+        let mut found: Vec<StoredRecord> = Vec::new();
+        let mut left = bytes;
+        for record in log.records[start..].iter().take(limit) {
+            match left.checked_sub(record.weight()) {
+                Some(rest) => left = rest,
+                None if found.is_empty() => left = 0,
+                None => return Ok(self.counted(found)),
+            }
+            check.take(record)?;
+            found.push(record.clone());
+        }
+        if found.len() < limit {
+            check.end()?;
+        }
+        Ok(self.counted(found))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow, RunPlace>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        let disk = self.disk.lock();
+        let placed = (1..).zip(&disk.runs).map(|(position, log)| {
+            let place = RunPlace { created_at: log.row.created_at, position };
+            (place, &log.row)
         });
-        let page: Vec<_> = found.by_ref().take(filter.limit).collect();
-        let more = found.next().is_some();
-        let next = page.last().filter(|_| more).map(|(position, _)| *position);
-        Ok(Page { items: page.into_iter().map(|(_, log)| log.row.clone()).collect(), next })
+        let mut found: Vec<(RunPlace, &RunRow)> = placed
+            .filter(|(place, row)| filter.cursor.is_none_or(|cursor| *place < cursor) && filter.matches(row))
+            .collect();
+        found.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+        let more = found.len() > filter.limit;
+        found.truncate(filter.limit);
+        let next = found.last().filter(|_| more).map(|(place, _)| *place);
+        Ok(Page { items: found.into_iter().map(|(_, row)| row.clone()).collect(), next })
     }
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
@@ -59,6 +97,56 @@ impl RunReads for MemoryStore {
             disk.runs.iter().filter(|log| log.row.tenant == *tenant && log.row.status == status).count() as u64
         };
         Ok(RunStatus::ALL.map(|status| (status, count(status))).to_vec())
+    }
+
+    async fn active_trees(&self, tenant: &TenantId) -> Result<ActiveTrees, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        let disk = self.disk.lock();
+        let mut active = ActiveTrees::default();
+        for log in disk.runs.iter().filter(|log| log.row.tenant == *tenant && log.row.root.is_none()) {
+            active.add(log.row.status, 1);
+        }
+        Ok(active)
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>, Error> {
+        let _turn = self.turn().await;
+        let disk = self.disk.lock();
+        let all: BTreeSet<&TenantId> = disk.runs.iter().map(|log| &log.row.tenant).collect();
+        let later = all.into_iter().filter(|tenant| after.is_none_or(|after| *tenant > after));
+        Ok(later.take(limit).cloned().collect())
+    }
+
+    async fn kept_trees(
+        &self,
+        tenant: &TenantId,
+        before: Option<RunPlace>,
+        limit: usize,
+    ) -> Result<Vec<KeptTree>, Error> {
+        let _turn = self.turn().await;
+        let disk = self.disk.lock();
+        let mut kept: Vec<KeptTree> = (1..)
+            .zip(&disk.runs)
+            .map(|(position, log)| (RunPlace { created_at: log.row.created_at, position }, &log.row))
+            .filter(|(_, row)| row.tenant == *tenant && row.root.is_none() && row.pruned.is_none_or(|gone| !gone.log))
+            .filter(|(place, _)| before.is_none_or(|before| *place < before))
+            .map(|(place, row)| {
+                let below = || disk.runs.iter().filter(|log| log.row.root.as_ref() == Some(&row.id));
+                KeptTree {
+                    place,
+                    id: row.id.clone(),
+                    workflow: row.workflow.clone(),
+                    status: row.status,
+                    updated_at: row.updated_at,
+                    runs: 1 + below().count() as u64,
+                    records: row.next_seq + below().map(|log| log.row.next_seq).sum::<u64>(),
+                }
+            })
+            .collect();
+        kept.sort_by_key(|tree| std::cmp::Reverse(tree.place));
+        kept.truncate(limit);
+        Ok(kept)
     }
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
@@ -99,36 +187,10 @@ impl RunReads for MemoryStore {
     }
 }
 
-fn matches(filter: &RunFilter, row: &RunRow) -> bool {
-    filter.tenant.as_ref().is_none_or(|tenant| row.tenant == *tenant)
-        && (filter.status.is_empty() || filter.status.contains(&row.status))
-        && filter.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
-        && filter.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))
-        && filter.parent.as_ref().is_none_or(|parent| row.parent.as_ref() == Some(parent))
-        && filter.root.as_ref().is_none_or(|root| row.root.as_ref() == Some(root))
-        && filter.id_prefix.as_ref().is_none_or(|prefix| row.id.as_str().starts_with(prefix))
-        && filter.created_from.is_none_or(|from| row.created_at >= from)
-        && filter.created_until.is_none_or(|until| row.created_at <= until)
-        && filter.updated_from.is_none_or(|from| row.updated_at >= from)
-        && filter.updated_until.is_none_or(|until| row.updated_at <= until)
-        && (filter.ids.is_empty() || filter.ids.contains(&row.id))
-        && !(filter.top_level && row.parent.is_some())
-        && filter
-            .text_prefix
-            .as_ref()
-            .is_none_or(|prefix| row.id.as_str().starts_with(prefix) || row.workflow.as_str().starts_with(prefix))
-        && says(filter, row)
-}
-
-/// Whether a run's summary is as asked. One that has none is neither diverged nor over its budget.
-fn says(filter: &RunFilter, row: &RunRow) -> bool {
-    if filter.diverged.is_none() && filter.over_budget.is_none() && filter.cost_usd_from.is_none() {
-        return true;
+impl MemoryStore {
+    fn counted(&self, records: Vec<StoredRecord>) -> Vec<StoredRecord> {
+        let weight: usize = records.iter().map(StoredRecord::weight).sum();
+        self.record_bytes_read.fetch_add(weight as u64, Ordering::AcqRel);
+        records
     }
-    let text = row.summary.as_deref().unwrap_or("{}");
-    let summary: RunSummary = serde_json::from_str(text).unwrap_or_default();
-    let cost = summary.usage.and_then(|usage| usage.cost_usd);
-    filter.diverged.is_none_or(|diverged| summary.diverged == diverged)
-        && filter.over_budget.is_none_or(|over| summary.over_budget == over)
-        && filter.cost_usd_from.is_none_or(|from| cost.is_some_and(|cost| cost >= from))
 }

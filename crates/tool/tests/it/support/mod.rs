@@ -46,6 +46,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> ToolRequest {
             state: Some("vendor=1".to_owned()),
         }),
         timeout_ms: None,
+        runner: Default::default(),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What is under way for children on other hosts.
 
+use std::sync::Arc;
+
 use baton_engine::{RemoteChildAction, RemoteChildTask};
 use baton_model::RunId;
+use baton_store::WriteChain;
 
 use crate::services::in_flight::{InFlight, InFlightToken};
 
@@ -24,11 +27,11 @@ impl RemoteActions {
     pub(super) fn reconcile(
         &self,
         run: &RunId,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         paused: bool,
         wanted: Vec<RemoteChildTask>,
     ) -> Vec<(RemoteChildTask, InFlightToken)> {
-        self.0.reconcile(run, generation, paused, wanted, key_of)
+        self.0.reconcile(run, chain, paused, wanted, key_of)
     }
 
     /// Whether anything is under way for a run.

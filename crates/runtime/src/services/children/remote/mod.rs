@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, RemoteChildAction, RemoteChildTask};
 use baton_model::{Fault, RunId, TenantId, TraceContext, code, redact};
+use baton_store::WriteChain;
 
 use crate::run::{on_behalf, simulates};
 use crate::services::children::remote::service::RemoteChildren;
@@ -63,29 +64,29 @@ impl RemoteChildren {
     /// Makes the remote_actions under way for a run those that it wants. `count` records must be on disk before one sets out.
     pub(crate) fn see_to_remote_children(
         self: &Arc<Self>,
-        generation: u64,
+        chain: &Arc<WriteChain>,
         run: &RunId,
         count: u64,
         paused: bool,
         wanted: Vec<RemoteChildTask>,
     ) {
-        for (task, ticket) in self.remote_actions.reconcile(run, generation, paused, wanted) {
-            let run = run.clone();
-            self.tasks
-                .spawn(self, |room| async move { room.see_through_task(generation, run, count, task, ticket).await });
+        for (task, ticket) in self.remote_actions.reconcile(run, chain, paused, wanted) {
+            let (chain, run) = (Arc::clone(chain), run.clone());
+            self.tasks.spawn(self, |room| async move { room.see_through_task(&chain, run, count, task, ticket).await });
         }
     }
 
     async fn see_through_task(
         &self,
-        generation: u64,
+        chain: &WriteChain,
         run: RunId,
         count: u64,
         task: RemoteChildTask,
         ticket: InFlightToken,
     ) {
         let result = tokio::select! {
-            result = self.go(generation, &run, count, &task, &ticket) => result,
+            biased;
+            result = self.go(chain, &run, count, &task, &ticket) => result,
             () = ticket.cancelled.cancelled() => None,
             () = self.tasks.stop.cancelled() => None,
         };
@@ -103,6 +104,7 @@ impl RemoteChildren {
         }
         if let Some((host, handover)) = doubtful {
             tokio::select! {
+                biased;
                 () = self.take_back(host.as_ref(), handover) => {}
                 () = self.tasks.stop.cancelled() => {}
             }
@@ -112,14 +114,18 @@ impl RemoteChildren {
     /// What came of it, unless what the task follows from was lost or nobody waits for it any more.
     async fn go(
         &self,
-        generation: u64,
+        chain: &WriteChain,
         run: &RunId,
         count: u64,
         task: &RemoteChildTask,
         ticket: &InFlightToken,
     ) -> Option<RemoteResult> {
-        let live = self.storage.live().ok().filter(|live| live.generation == generation)?;
+        let live = self.storage.live().ok()?;
         let handle = self.loader.handle(&live, run).await.ok()?;
+        // Asked with the handle in hand: one that was loaded after the records were lost would have to get as far again.
+        if chain.is_broken() {
+            return None;
+        }
         handle.durable(&live.ending, count).await.ok()?;
         let parent = {
             let head = handle.head().await?;

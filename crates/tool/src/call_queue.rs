@@ -1,4 +1,4 @@
-//! Whose call of a server comes next. One tenant's slow calls leave room for another tenant's: a tenant has no more calls
+//! Whose call of a server, or of a model provider, comes next. One tenant's slow calls leave room for another tenant's: a tenant has no more calls
 //! open than there are places left free, and no more waiting than there is room left to wait. So one tenant alone has half
 //! of everything, a second one a quarter at once, and with time all of them the same share.
 
@@ -9,25 +9,21 @@ use baton_model::TenantId;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Calls of one server that are open at the same time. A server that answers none of them costs this many, no more.
-pub(super) const OPEN_CALLS: usize = 128;
-/// Calls that wait for their turn, each for half of its time: a call whose turn comes needs the rest to be answered.
-const WAITING_CALLS: usize = 1024;
-
-/// The calls of one server.
-#[derive(Default)]
-pub(super) struct CallQueue {
+/// The calls of one server or provider.
+pub struct CallQueue {
     shared: Arc<Mutex<Calls>>,
 }
 
 /// Leave to make one call. Given back when dropped.
-pub(super) struct Turn {
+pub struct CallTurn {
     shared: Arc<Mutex<Calls>>,
     tenant: TenantId,
 }
 
-#[derive(Default)]
 struct Calls {
+    /// How many may be open at the same time, and how many may wait.
+    most_open: usize,
+    most_waiting: usize,
     open: usize,
     waiting: usize,
     tenants: BTreeMap<TenantId, Tenant>,
@@ -39,7 +35,7 @@ struct Calls {
 #[derive(Default)]
 struct Tenant {
     open: usize,
-    waiting: VecDeque<(u64, oneshot::Sender<Turn>)>,
+    waiting: VecDeque<(u64, oneshot::Sender<CallTurn>)>,
 }
 
 /// Somebody who waits. Takes no room any more when dropped.
@@ -50,12 +46,32 @@ struct Waiter<'a> {
 }
 
 impl CallQueue {
+    /// With places for so many open calls, and room for so many that wait. Both are at least one.
+    pub fn new(most_open: usize, most_waiting: usize) -> Self {
+        let calls = Calls {
+            most_open: most_open.max(1),
+            most_waiting: most_waiting.max(1),
+            open: 0,
+            waiting: 0,
+            tenants: BTreeMap::new(),
+            order: VecDeque::new(),
+            tickets: 0,
+        };
+        Self { shared: Arc::new(Mutex::new(calls)) }
+    }
+
+    /// How many calls are open, and how many wait.
+    pub fn counts(&self) -> (usize, usize) {
+        let calls = self.shared.lock();
+        (calls.open, calls.waiting)
+    }
+
     /// A turn, when it comes. None if too many wait already.
-    pub(super) async fn turn(&self, tenant: &TenantId) -> Option<Turn> {
+    pub async fn turn(&self, tenant: &TenantId) -> Option<CallTurn> {
         let (ticket, turn) = {
             let mut calls = self.shared.lock();
             if calls.take(tenant) {
-                return Some(Turn { shared: Arc::clone(&self.shared), tenant: tenant.clone() });
+                return Some(CallTurn { shared: Arc::clone(&self.shared), tenant: tenant.clone() });
             }
             calls.wait(tenant)?
         };
@@ -78,12 +94,12 @@ impl Calls {
 
     /// Whether a tenant may have one more call open.
     fn may(&self, tenant: Option<&Tenant>) -> bool {
-        tenant.map_or(0, |tenant| tenant.open) < OPEN_CALLS - self.open
+        tenant.map_or(0, |tenant| tenant.open) < self.most_open - self.open
     }
 
-    fn wait(&mut self, tenant: &TenantId) -> Option<(u64, oneshot::Receiver<Turn>)> {
+    fn wait(&mut self, tenant: &TenantId) -> Option<(u64, oneshot::Receiver<CallTurn>)> {
         let waiting = self.tenants.get(tenant).map_or(0, |known| known.waiting.len());
-        if waiting >= WAITING_CALLS - self.waiting {
+        if waiting >= self.most_waiting - self.waiting {
             return None;
         }
         let (sender, receiver) = oneshot::channel();
@@ -97,7 +113,7 @@ impl Calls {
     }
 
     /// The next who gets a place: of the tenant that has waited longest and may have one more.
-    fn next(&mut self) -> Option<(TenantId, oneshot::Sender<Turn>)> {
+    fn next(&mut self) -> Option<(TenantId, oneshot::Sender<CallTurn>)> {
         let position = self.order.iter().position(|tenant| self.may(self.tenants.get(tenant)))?;
         let tenant = self.order.remove(position)?;
         let known = self.tenants.get_mut(&tenant)?;
@@ -139,7 +155,7 @@ impl Calls {
     }
 }
 
-impl Drop for Turn {
+impl Drop for CallTurn {
     fn drop(&mut self) {
         // Sent after the lock is released: a turn that nobody takes any more comes straight back here.
         let mut sent = Vec::new();
@@ -147,7 +163,7 @@ impl Drop for Turn {
             let mut calls = self.shared.lock();
             calls.leave(&self.tenant);
             while let Some((tenant, sender)) = calls.next() {
-                sent.push((sender, Turn { shared: Arc::clone(&self.shared), tenant }));
+                sent.push((sender, CallTurn { shared: Arc::clone(&self.shared), tenant }));
             }
         }
         for (sender, turn) in sent {
@@ -170,10 +186,17 @@ mod tests {
 
     use super::*;
 
-    type Coming = BoxFuture<'static, Option<Turn>>;
+    const OPEN_CALLS: usize = 128;
+    const WAITING_CALLS: usize = 1024;
+
+    fn queue() -> Arc<CallQueue> {
+        Arc::new(CallQueue::new(OPEN_CALLS, WAITING_CALLS))
+    }
+
+    type Coming = BoxFuture<'static, Option<CallTurn>>;
 
     /// Asks for a turn: it is there, refused, or waited for.
-    fn ask(lane: &Arc<CallQueue>, tenant: &str) -> Result<Option<Turn>, Coming> {
+    fn ask(lane: &Arc<CallQueue>, tenant: &str) -> Result<Option<CallTurn>, Coming> {
         let (lane, tenant) = (Arc::clone(lane), TenantId::new(tenant));
         let mut coming = async move { lane.turn(&tenant).await }.boxed();
         match coming.as_mut().now_or_never() {
@@ -183,7 +206,7 @@ mod tests {
     }
 
     /// Asks until somebody is refused.
-    fn crowd(lane: &Arc<CallQueue>, tenant: &str) -> (Vec<Turn>, VecDeque<Coming>) {
+    fn crowd(lane: &Arc<CallQueue>, tenant: &str) -> (Vec<CallTurn>, VecDeque<Coming>) {
         let (mut open, mut waiting) = (Vec::new(), VecDeque::new());
         loop {
             match ask(lane, tenant) {
@@ -201,7 +224,7 @@ mod tests {
 
     #[test]
     fn however_much_some_ask_for_there_is_room_for_another() {
-        let lane = Arc::new(CallQueue::default());
+        let lane = queue();
         let a = crowd(&lane, "a");
         assert_eq!((a.0.len(), a.1.len()), (OPEN_CALLS / 2, WAITING_CALLS / 2));
         let b = crowd(&lane, "b");
@@ -215,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_is_over_is_the_next_ones() {
-        let lane = Arc::new(CallQueue::default());
+        let lane = queue();
         let (mut a, mut waiting) = crowd(&lane, "a");
         for _ in 0..WAITING_CALLS / 2 {
             a.remove(0);
@@ -228,7 +251,7 @@ mod tests {
 
     #[test]
     fn with_time_all_have_the_same_share() {
-        let lane = Arc::new(CallQueue::default());
+        let lane = queue();
         let mut crowds = [crowd(&lane, "a"), crowd(&lane, "b"), crowd(&lane, "c")];
         for round in 0..300 {
             // The oldest call of all ends, and whoever may begins.
@@ -246,7 +269,7 @@ mod tests {
 
     #[test]
     fn who_stops_waiting_takes_no_room() {
-        let lane = Arc::new(CallQueue::default());
+        let lane = queue();
         let (open, waiting) = crowd(&lane, "a");
         drop(waiting);
         let again: Vec<_> = (0..WAITING_CALLS / 2).map(|_| ask(&lane, "a")).collect();

@@ -1,0 +1,334 @@
+//! `baton runner`: a program with tools, as a real process, through everything that may happen to it, to the host and to the
+//! runner. The program is this very test binary, started once more and told to serve.
+
+use crate::support;
+
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use baton_testkit::Flow;
+use serde_json::{Value, json};
+use support::{Running, baton, show, until, wait_for};
+
+/// Where the program notes each call; set for programs only.
+const CALLS: &str = "BATON_TEST_CALLS";
+const PACK: &str = "private.own.helpers";
+
+/// Not a test: what a program does. It knows nothing but the protocol.
+#[test]
+fn program() {
+    let Ok(calls) = std::env::var(CALLS) else { return };
+    eprintln!("the program is up");
+    let mut pids = std::fs::OpenOptions::new().create(true).append(true).open(format!("{calls}.pids")).unwrap();
+    writeln!(pids, "{}", std::process::id()).unwrap();
+    let answer = |id: &Value, result: Value| {
+        let mut out = std::io::stdout().lock();
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        out.write_all(format!("\n{message}\n").as_bytes()).unwrap();
+        out.flush().unwrap();
+    };
+    for line in std::io::stdin().lock().lines() {
+        let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
+        let id = &message["id"];
+        match message["method"].as_str().unwrap_or_default() {
+            "initialize" => answer(
+                id,
+                json!({
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "program", "version": "1"},
+                }),
+            ),
+            "tools/list" => answer(id, json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]})),
+            "tools/call" => {
+                let key = message["params"]["_meta"]["io.baton/idempotencyKey"].as_str().unwrap_or_default().to_owned();
+                let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&calls).unwrap();
+                writeln!(file, "{key} token={}", std::env::var("BATON_API_KEY").is_ok()).unwrap();
+                let hold = format!("{calls}.hold");
+                while Path::new(&hold).exists() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                if Path::new(&format!("{calls}.die")).exists() {
+                    std::fs::remove_file(format!("{calls}.die")).unwrap();
+                    eprintln!("the program dies");
+                    std::process::exit(3);
+                }
+                answer(id, json!({"content": [{"type": "text", "text": "worked"}]}));
+            }
+            method if method.starts_with("notifications/") => {}
+            _ => {
+                let mut out = std::io::stdout().lock();
+                let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}});
+                out.write_all(format!("\n{error}\n").as_bytes()).unwrap();
+                out.flush().unwrap();
+            }
+        }
+    }
+}
+
+struct Runner {
+    child: Child,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn files(here: &Path) {
+    let manifest = json!({
+        "name": PACK, "version": "1.0.0", "engines": {"openwop": ">=1.0.0 <2.0.0"},
+        "runtime": {"language": "remote", "entry": "pack.json"},
+        "agents": [{
+            "agentId": format!("{PACK}.worker"), "persona": "Worker", "modelClass": "general",
+            "systemPrompt": "You work.", "toolAllowlist": ["runner:own"],
+        }],
+    });
+    let folder = here.join("packs").join(PACK);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("pack.json"), manifest.to_string()).unwrap();
+    let script = json!({"rules": [
+        {"when": {"system": "You work", "call": 1},
+         "reply": {"tools": [{"name": "runner:own.work", "arguments": {"n": 1}}]}},
+        {"when": {"system": "You work"}, "reply": {"text": "done"}},
+    ]});
+    std::fs::write(here.join("script.json"), script.to_string()).unwrap();
+    let config =
+        "[providers.script]\nkind = \"scripted\"\nscript = \"script.json\"\n[models]\ndefault = \"script/x\"\n";
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+}
+
+fn host(here: &Path, listen: Option<&str>) -> Running {
+    let mut arguments = vec!["dev", "--config", "baton.toml", "--packs", "packs"];
+    arguments.extend(listen.map(|_| "-q"));
+    Running::start(here, &arguments, &[])
+}
+
+fn runner(here: &Path) -> Runner {
+    let me = std::env::current_exe().unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["runner", "--name", "own", "--grace", "5s", "--"])
+        .arg(me)
+        .args(["runner_cli::program", "--exact", "--nocapture"])
+        .current_dir(here)
+        .env(CALLS, here.join("calls"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(here.join("runner.log")).unwrap())
+        .spawn()
+        .unwrap();
+    Runner { child }
+}
+
+fn said(here: &Path) -> String {
+    std::fs::read_to_string(here.join("runner.log")).unwrap_or_default()
+}
+
+fn connected(here: &Path) {
+    wait_for("the runner is connected", || said(here).contains("connected to").then_some(()));
+}
+
+fn calls(here: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(here.join("calls")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn start(here: &Path) -> String {
+    let started = baton(here, &["agent", "run", &format!("{PACK}.worker"), "--task", "x", "--json"]).expect(0);
+    started.json()["runId"].as_str().unwrap().to_owned()
+}
+
+fn is(wanted: &str) -> impl Fn(&Value) -> bool {
+    move |snapshot| snapshot["status"] == wanted
+}
+
+#[test]
+fn a_program_is_all_it_takes_and_it_never_sees_the_token() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let mut runner = runner(here);
+    connected(here);
+    let run = start(here);
+    until(here, &run, is("completed"));
+    let made = calls(here);
+    assert_eq!(made.len(), 1);
+    assert!(made[0].starts_with(&format!("{run}/")) && made[0].ends_with("token=false"), "{made:?}");
+    assert!(said(here).contains("own | the program is up"), "{}", said(here));
+    assert_eq!(
+        baton(here, &["runner-token", "list", "--json"]).expect(0).json()["tokens"].as_array().unwrap().len(),
+        1
+    );
+    let pid = runner.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let ended = wait_for("the runner ends", || runner.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0), "{}", said(here));
+    assert_eq!(baton(here, &["runner-token", "list", "--json"]).expect(0).json(), json!({"tokens": []}));
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn a_program_that_dies_in_the_middle_of_a_call_is_started_again_and_a_human_is_asked() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let _runner = runner(here);
+    connected(here);
+    std::fs::write(here.join("calls.die"), "").unwrap();
+    let run = start(here);
+    let waiting = until(here, &run, is("waiting-approval"));
+    assert_eq!(calls(here).len(), 1);
+    let node = waiting["openInterrupts"][0]["nodeId"].as_str().unwrap_or("agent").to_owned();
+    baton(here, &["interrupt", "resolve", &run, &node, "--value", r#"{"action":"retry"}"#]).expect(0);
+    until(here, &run, is("completed"));
+    let made = calls(here);
+    assert_eq!((made.len(), &made[0]), (2, &made[1]), "the same key");
+    assert!(said(here).contains("own | the program dies"), "{}", said(here));
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn a_host_that_dies_in_the_middle_of_a_call_takes_the_result_when_it_is_back() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let first = host(here, None);
+    let address = first.url.trim_start_matches("http://").to_owned();
+    let _runner = runner(here);
+    connected(here);
+    std::fs::write(here.join("calls.hold"), "").unwrap();
+    let run = start(here);
+    wait_for("the call has begun", || (calls(here).len() == 1).then_some(()));
+    first.kill();
+    std::fs::remove_file(here.join("calls.hold")).unwrap();
+    // At the same place, so that the runner finds it.
+    let again = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["dev", "--config", "baton.toml", "--packs", "packs", "--listen", &address])
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _again = Runner { child: again };
+    wait_for("the host is back", || {
+        let listed = baton(here, &["runner-token", "list"]);
+        (listed.code == 0).then_some(())
+    });
+    until(here, &run, is("completed"));
+    assert_eq!(calls(here).len(), 1, "made once");
+    assert_eq!(show(here, &run)["status"], "completed");
+}
+
+#[test]
+fn a_runner_that_is_stopped_finishes_what_it_has() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let mut runner = runner(here);
+    connected(here);
+    std::fs::write(here.join("calls.hold"), "").unwrap();
+    let run = start(here);
+    wait_for("the call has begun", || (calls(here).len() == 1).then_some(()));
+    let pid = runner.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    std::fs::remove_file(here.join("calls.hold")).unwrap();
+    let ended = wait_for("the runner ends", || runner.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0), "{}", said(here));
+    until(here, &run, is("completed"));
+    assert_eq!(calls(here).len(), 1);
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn dev_reads_packs_again_when_they_change() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let agents = || baton(here, &["agent", "list", "--json"]).expect(0).json().to_string();
+    assert!(agents().contains("Worker"), "{}", agents());
+    let pack = here.join("packs").join(PACK).join("pack.json");
+    let changed = std::fs::read_to_string(&pack).unwrap().replace("\"Worker\"", "\"Another name\"");
+    std::fs::write(&pack, changed).unwrap();
+    wait_for("the pack is read again", || agents().contains("Another name").then_some(()));
+    // One that cannot be read leaves what there was.
+    std::fs::write(&pack, "{").unwrap();
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn dev_starts_workers_watches_them_and_takes_them_along() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let me = std::env::current_exe().unwrap();
+    let worker = json!({"command": [me, "runner_cli::program", "--exact", "--nocapture"], "watch": ["watched"]});
+    let table = format!(
+        "\n[workers.own]\ncommand = {}\nwatch = {}\n[runners.own.tools.work]\ntier = \"read\"\n",
+        worker["command"], worker["watch"]
+    );
+    let config = std::fs::read_to_string(here.join("baton.toml")).unwrap() + &table;
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+    std::fs::write(here.join("watched"), "one").unwrap();
+    let flow =
+        Flow::chain("step", &[("step", "vendor.baton.tool", json!({"tool": "runner:own.work", "arguments": {}}))]);
+    std::fs::create_dir_all(here.join("workflows")).unwrap();
+    std::fs::write(here.join("workflows/step.json"), flow.build().to_string()).unwrap();
+    let noted = here.join("calls").display().to_string();
+    let host = Running::start(here, &["dev", "--config", "baton.toml", "--packs", "packs"], &[(CALLS, &noted)]);
+    let pids = || -> Vec<String> {
+        let text = std::fs::read_to_string(format!("{noted}.pids")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let alive = |pid: &str| Command::new("kill").args(["-0", pid]).stderr(Stdio::null()).status().unwrap().success();
+    let step = || {
+        let started = baton(here, &["run", "start", "step", "--json"]).expect(0);
+        let run = started.json()["runId"].as_str().unwrap().to_owned();
+        until(here, &run, is("completed"));
+    };
+    // The run waits for the program, which may not even be up.
+    step();
+    assert_eq!((pids().len(), calls(here).len()), (1, 1));
+    std::fs::write(here.join("watched"), "another").unwrap();
+    wait_for("it is started anew when a file changes", || (pids().len() == 2).then_some(()));
+    wait_for("the first is gone", || (!alive(&pids()[0])).then_some(()));
+    step();
+    assert!(Command::new("kill").args(["-KILL", &pids()[1]]).status().unwrap().success());
+    wait_for("it is started anew when it ends", || (pids().len() == 3).then_some(()));
+    step();
+    // Whatever becomes of the host, its programs do not stay behind.
+    let said = host.kill();
+    assert!(said.contains("own | the program is up"), "{said}");
+    wait_for("the last is gone", || (!alive(&pids()[2])).then_some(()));
+}
+
+#[test]
+fn what_cannot_work_is_said_at_once() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let host = support::dev(here);
+    let missing = baton(here, &["runner", "--", "no-such-program-here"]).expect(1);
+    assert!(missing.stderr.contains("does not work"), "{missing:?}");
+    let complains = baton(here, &["runner", "--", "/bin/sh", "-c", "echo no key set >&2; exit 4"]).expect(1);
+    assert!(complains.stderr.contains("no key set") && complains.stderr.contains("exit code 4"), "{complains:?}");
+    let plain = baton(here, &["runner", "--url", "http://example.com", "--", "x"]).expect(2);
+    assert!(plain.stderr.contains("plain HTTP"), "{plain:?}");
+    baton(here, &["runner"]).expect(2);
+    std::fs::write(here.join("token"), "br_nobody\n").unwrap();
+    let unknown = baton(here, &["runner", "--token-file", "token", "--", "/bin/cat"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("refused"), "{unknown:?}");
+    assert_eq!(
+        baton(here, &["runner-token", "list", "--json"]).expect(0).json(),
+        json!({"tokens": []}),
+        "none is left"
+    );
+    assert_eq!(host.stop(), 0);
+}

@@ -1,0 +1,44 @@
+//! What is asked about runners.
+
+use async_trait::async_trait;
+
+use super::super::store::MemoryStore;
+use crate::{Error, RunnerReads, RunnerRow, StepRow, StepState, TokenRow};
+
+#[async_trait]
+impl RunnerReads for MemoryStore {
+    async fn tokens(&self, limit: usize) -> Result<Vec<TokenRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().tokens.values().take(limit).cloned().collect())
+    }
+
+    async fn token(&self, hash: &str) -> Result<Option<TokenRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().tokens.values().find(|row| row.hash == hash).cloned())
+    }
+
+    async fn runners(&self, limit: usize) -> Result<Vec<RunnerRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().runners.values().take(limit).cloned().collect())
+    }
+
+    async fn step(&self, key: &str) -> Result<Option<StepRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().steps.get(key).cloned())
+    }
+
+    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        let disk = self.disk.lock();
+        let fits = |row: &&StepRow| row.owner == owner && row.state == state;
+        let mut rows: Vec<StepRow> = disk.steps.values().filter(fits).cloned().collect();
+        rows.sort_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
+        rows.truncate(limit);
+        Ok(rows)
+    }
+}
