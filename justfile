@@ -11,6 +11,11 @@ verify:
 test filter="":
     cargo test --workspace --locked {{ filter }}
 
+# The client libraries, and workers in Python and Node whose programs and hosts are killed again and again
+clients:
+    clients/run
+    BATON_KILLS=20 clients/workers/run
+
 # Formatting and lints, warnings as errors
 lint:
     cargo fmt --all -- --check

@@ -1,0 +1,2 @@
+// Generated from the OpenAPI document by clients/generate.py. Do not edit.
+export {};

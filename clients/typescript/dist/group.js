@@ -1,0 +1,6 @@
+export class Group {
+    connection;
+    constructor(connection) {
+        this.connection = connection;
+    }
+}

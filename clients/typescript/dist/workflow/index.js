@@ -1,0 +1,6 @@
+// Workflows as plain code.
+export { Workflow } from "./builder.js";
+export { Chain } from "./chain.js";
+export { agent, askUser, delay, http, memoryList, memoryPut, nextWorker, Node, node, rule, setVariable, setVariables, structuredOutput, subWorkflow, terminate, tool, workspaceGet, workspacePut, writeChannel, } from "./nodes.js";
+export { BuildError, InvalidWorkflow } from "./problems.js";
+export { cel, Expression, Output, output, Variable } from "./values.js";
