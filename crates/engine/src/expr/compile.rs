@@ -2,14 +2,18 @@
 //! tokens first.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::parser::PrattParser;
 
 use super::code::{Binary, Code, Fold, Function, Literal, Step};
 use super::reading::{self, PARSED_BYTE};
+use super::scan::Found;
 
 /// The accumulator of a macro. No expression can name it: it is not an identifier.
 const ACCUMULATOR: &str = "@result";
 /// What is told of a mistake in an expression.
 const MAX_ERROR_BYTES: usize = 500;
+/// The scan bounds how deep the parser goes; this is above what it lets through.
+pub(super) const MAX_PARSER_DEPTH: u16 = 2_048;
 /// Comprehensions in each other.
 const MAX_NESTING: usize = 3;
 
@@ -21,10 +25,12 @@ pub(super) enum Refused {
 }
 
 pub(super) fn compile(source: &str) -> Result<Code, Refused> {
-    super::scan::check(source).map_err(Refused::OverBound)?;
+    super::scan::check(source).map_err(|found| match found {
+        Found::OverBound(bound) => Refused::OverBound(bound),
+        Found::BrokenText(what) => Refused::Invalid(what),
+    })?;
     reading::spend(PARSED_BYTE.saturating_mul(source.len() as u64)).map_err(Refused::OverBound)?;
-    // The parser recurses deeper than a caller's stack may be, deepest where it tries to recover from a mistake; and a
-    // panic of it is about this expression only.
+    // The parser recurses deeper than a caller's stack may be, and a panic of it is about this expression only.
     let parsed = if reading::has_room() {
         std::panic::catch_unwind(|| parse(source)).ok()
     } else {
@@ -35,7 +41,9 @@ pub(super) fn compile(source: &str) -> Result<Code, Refused> {
 }
 
 fn parse(source: &str) -> Result<Code, Refused> {
-    let parsed = cel::parser::Parser::new().parse(source);
+    // Written by hand, unlike the crate's other parser, whose tables and runtime are more than a megabyte of the program.
+    // `tests/parsers.rs` compares them.
+    let parsed = PrattParser::new().max_recursion_depth(MAX_PARSER_DEPTH).parse(source);
     let tree = parsed.map_err(|errors| Refused::Invalid(first_error(&errors)))?;
     let mut compiler = Compiler { code: Code::default(), loops: Vec::new() };
     compiler.expression(&tree)?;

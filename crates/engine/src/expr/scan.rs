@@ -12,20 +12,40 @@ const CALL_LEVELS: usize = 4;
 /// Levels of a chain of `&&` or `||`, which is balanced, however long: the source's length bounds it.
 const LOGIC_LEVELS: usize = 12;
 
+/// What is wrong with an expression before it is parsed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    OverBound(String),
+    /// A text without an end, or with a line break or an escape that the language does not have. The parser would read
+    /// some of these, and then read other tokens than this scan.
+    BrokenText(String),
+}
+
 /// Says which bound an expression breaks.
-pub(super) fn check(source: &str) -> Result<(), String> {
+pub(super) fn check(source: &str) -> Result<(), Found> {
+    let over = |bound: String| Err(Found::OverBound(bound));
     if source.len() > MAX_SOURCE_BYTES {
-        return Err(format!("the expression is longer than {MAX_SOURCE_BYTES} bytes"));
+        return over(format!("the expression is longer than {MAX_SOURCE_BYTES} bytes"));
     }
-    let mut scan = Scan { nesting: 0, deepest: 0, open: vec![Level::default()] };
+    let mut scan = Scan { nesting: 0, deepest: 0, open: vec![Level::default()], broken_text: None };
     scan.read(source.as_bytes());
     if scan.deepest > MAX_NESTING {
-        return Err(format!("the expression nests more than {MAX_NESTING} brackets"));
+        return over(format!("the expression nests more than {MAX_NESTING} brackets"));
     }
     if scan.levels() > MAX_LEVELS {
-        return Err(format!("the expression chains or nests more than {MAX_LEVELS} operators"));
+        return over(format!("the expression chains or nests more than {MAX_LEVELS} operators"));
     }
-    Ok(())
+    match scan.broken_text {
+        Some(at) => Err(Found::BrokenText(broken_text(source, at))),
+        None => Ok(()),
+    }
+}
+
+fn broken_text(source: &str, at: usize) -> String {
+    let before = source.get(..at).unwrap_or_default();
+    let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |end| end + 1));
+    let column = before.get(start..).map_or(0, |text| text.chars().count()) + 1;
+    format!("line {line}, column {column}: this text has no end, or holds a line break or an unknown escape")
 }
 
 /// Between two brackets.
@@ -65,6 +85,8 @@ struct Scan {
     nesting: usize,
     deepest: usize,
     open: Vec<Level>,
+    /// Where the first text begins that is none.
+    broken_text: Option<usize>,
 }
 
 impl Scan {
@@ -75,7 +97,10 @@ impl Scan {
                 b'/' if source.get(at + 1) == Some(&b'/') => {
                     source[at..].iter().position(|&byte| byte == b'\n').unwrap_or(source.len() - at)
                 }
-                b'\'' | b'"' => string(&source[at..]).unwrap_or(1),
+                b'\'' | b'"' => string(&source[at..]).unwrap_or_else(|| {
+                    self.broken_text.get_or_insert(at);
+                    1
+                }),
                 byte if byte.is_ascii_alphabetic() || byte == b'_' => self.word(&source[at..]),
                 byte if byte.is_ascii_digit() => self.number(&source[at..]),
                 byte => self.symbol(byte, source.get(at + 1).copied()),

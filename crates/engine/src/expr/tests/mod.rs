@@ -4,6 +4,7 @@ mod differential;
 mod hostile;
 mod memory;
 mod oracle;
+mod parsers;
 mod plain;
 mod soup;
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::hostile::MAX_UNITS;
 use super::*;
 
-const TOKENS: &[&str] = &[
+pub(super) const TOKENS: &[&str] = &[
     "1",
     "2u",
     "0.5",
