@@ -110,6 +110,23 @@ pub(crate) async fn accept(connection: &mut Connection, run: &str, node: &str) -
     Ok(())
 }
 
+/// Waits for the end of a run without asking again and again: each request stays open until the log has grown.
+pub(crate) async fn await_told(connection: &mut Connection, run: &str, limit: Duration) -> Result<()> {
+    let (begun, mut after) = (Instant::now(), String::new());
+    loop {
+        ensure!(begun.elapsed() < limit, "run {run} does not end");
+        let response = connection.get(&format!("/v1/runs/{run}/events/poll?timeout=10{after}")).await?;
+        response.expect(200, "wait for a run")?;
+        let body: Value = serde_json::from_slice(response.body)?;
+        after = format!("&lastSequence={}", body["lastEventSeq"]);
+        match body["runStatus"].as_str().unwrap_or_default() {
+            "completed" => return Ok(()),
+            ended if TERMINAL.contains(&ended) => bail!("run {run} is {ended}"),
+            _ => {}
+        }
+    }
+}
+
 /// A cursor that no log reaches: an answer to it has no events, only how the run is.
 const PAST_EVERY_LOG: u32 = u32::MAX;
 

@@ -108,6 +108,13 @@ impl Connection {
         Ok(Response { status: head.status, body: &self.body, first_byte, total: sent_at.elapsed() })
     }
 
+    /// Opens a stream of server-sent events and leaves it open: nothing else can be asked on this connection.
+    pub(crate) async fn open_stream(&mut self, path: &str) -> Result<u16> {
+        let headers = format!("GET {path} HTTP/1.1\r\n{}Accept: text/event-stream\r\n\r\n", self.fixed_headers);
+        self.stream.write_all(headers.as_bytes()).await.context("the server closed the connection")?;
+        Ok(self.read_head().await?.status)
+    }
+
     async fn read_head(&mut self) -> Result<Head> {
         let end = loop {
             if let Some(end) = find(&self.buffer[self.at..], b"\r\n\r\n") {

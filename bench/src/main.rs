@@ -19,6 +19,7 @@ mod report;
 mod server;
 mod stats;
 mod w1;
+mod w10;
 mod w2;
 mod w3;
 mod w4;
@@ -28,6 +29,7 @@ mod w7;
 mod w8;
 mod w9;
 mod waiting;
+mod worker;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -74,6 +76,9 @@ enum Internal {
     /// Serve an empty handler until standard input ends
     #[command(hide = true)]
     EmptyServer,
+    /// Be an MCP server with one tool until standard input ends
+    #[command(hide = true)]
+    McpWorker,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -94,8 +99,10 @@ enum Workload {
     W7,
     /// Memory and workspace, from outside and inside runs, and looking back
     W8,
-    /// What a tenant feels of another one that computes as hard as it may
+    /// What a tenant feels of another one that computes, starts, reads or writes as much as it may
     W9,
+    /// Runs of one step in a process of the user's own, behind `baton runner`
+    W10,
     /// W1 and W2 on PostgreSQL with 1, 2 and 3 hosts, takeover, commands for other hosts' runs; skipped without `initdb`
     Pg,
 }
@@ -165,6 +172,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Some(Internal::EmptyServer) => serve_nothing(),
+        Some(Internal::McpWorker) => worker::serve().map(|()| ExitCode::SUCCESS),
         None => measure(arguments),
     };
     result.unwrap_or_else(|error| {
@@ -216,6 +224,7 @@ async fn run(report: &mut Report, baton: &Baton, folder: &Path, only: &[Workload
                 Workload::W7 => w7::measure(report, baton, folder, sizes).await,
                 Workload::W8 => w8::measure(report, baton, folder, &loopback, sizes).await,
                 Workload::W9 => w9::measure(report, baton, folder, sizes).await,
+                Workload::W10 => w10::measure(report, baton, folder, sizes).await,
                 Workload::Pg => pg::measure(report, baton, folder, sizes).await,
             }
         };

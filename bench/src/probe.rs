@@ -48,6 +48,10 @@ impl Disk {
         2.5 * millis(self.p50) + 1.0
     }
 
+    pub(crate) fn sync_millis(&self) -> f64 {
+        millis(self.p50)
+    }
+
     pub(crate) fn note(&self) -> String {
         format!("2.5 x fdatasync p50 of {:.2} ms + 1 ms (p10 {:.2} ms)", millis(self.p50), millis(self.p10))
     }

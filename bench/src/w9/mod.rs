@@ -1,7 +1,9 @@
-//! W9: one tenant computes as hard as it may while another works. What the other one feels of it is the figure.
+//! W9: one tenant does as much as it may while another works. What the other one feels of it is the figure.
 //!
-//! Two kinds of trouble: runs whose expressions use up nearly all that a step may use, round after round, and runs whose
-//! expressions would need far more and are refused at their first step. The quiet tenant starts plain runs meanwhile.
+//! Runs whose expressions use up nearly all that a step may use, round after round; runs whose expressions would need far
+//! more and are refused at their first step; and trouble in numbers (`crowd`). The quiet tenant starts plain runs meanwhile.
+
+mod crowd;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,6 +13,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use self::crowd::Crowd;
 use crate::KEY;
 use crate::Sizes;
 use crate::api;
@@ -74,22 +77,26 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
     for (number, expression) in TOO_COSTLY.iter().enumerate() {
         api::register(&mut other, &costly(number, expression)).await?;
     }
+    let waiting = crowd::prepare(&mut other).await?;
     quiet(address, sizes.load_time / 5).await?;
     let slowest = slowest_refusal(&mut other).await?;
 
     let mut rounds = Vec::with_capacity(COMPARISONS);
     for _ in 0..COMPARISONS {
-        rounds.push(compare(address, &mut other, sizes.load_time / 2).await?);
+        rounds.push(compare(address, &mut other, &waiting, sizes.load_time / 2).await?);
     }
     let resident = server.resident_bytes()?;
     server.kill().await?;
 
     let mut section = report.section("W9");
     type Case = (&'static str, fn(&Round) -> &Load, bool);
-    let cases: [Case; 3] = [
+    let cases: [Case; 6] = [
         ("beside 64 runs that compute all the time", |round| &round.heavy, true),
         ("beside 64 clients whose runs are too costly", |round| &round.costly, true),
         ("beside the same clients, asking every 20 ms", |round| &round.asking, false),
+        ("beside 64 clients that start runs without end", |round| &round.starts.0, true),
+        ("beside 64 clients that open streams without end", |round| &round.streams.0, true),
+        ("beside 64 clients that write values of 1 MB", |round| &round.large.0, true),
     ];
     show(&mut section, "quiet tenant alone, 4 clients", &rounds, |round| &round.alone);
     for (name, load, judged) in cases {
@@ -113,6 +120,17 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
         "",
     );
     section.show("runs refused as too costly", rounds.iter().map(|round| round.refused).sum::<usize>() as f64, "runs");
+    type Crowded = fn(&Round) -> &(Load, usize, usize);
+    let crowds: [(&str, Crowded); 3] = [
+        ("runs started by the crowd", |round| &round.starts),
+        ("streams opened by the crowd", |round| &round.streams),
+        ("large values written by the crowd", |round| &round.large),
+    ];
+    for (name, crowd) in crowds {
+        let (taken, refused) = rounds.iter().map(crowd).fold((0, 0), |sum, one| (sum.0 + one.1, sum.1 + one.2));
+        section.show(name, taken as f64, "");
+        section.note(format!("and {refused} refused"));
+    }
     section.show("memory afterwards", resident as f64 / (1024.0 * 1024.0), "MiB");
     Ok(())
 }
@@ -123,19 +141,26 @@ struct Round {
     heavy: Load,
     costly: Load,
     asking: Load,
+    /// Beside crowds, with the requests of those that were taken and refused.
+    starts: (Load, usize, usize),
+    streams: (Load, usize, usize),
+    large: (Load, usize, usize),
     /// Rounds of the runs that compute, and runs that were refused.
     computed: usize,
     refused: usize,
 }
 
-async fn compare(address: SocketAddr, other: &mut Connection, time: Duration) -> Result<Round> {
+async fn compare(address: SocketAddr, other: &mut Connection, waiting: &str, time: Duration) -> Result<Round> {
     let alone = quiet(address, time).await?;
     let runs = start_heavy(other).await?;
     let heavy = quiet(address, time).await?;
     let computed = cancel_all(other, &runs).await?;
     let (costly, refused) = beside(address, Waiting::Told, time).await?;
     let (asking, _) = beside(address, Waiting::Asking, time).await?;
-    Ok(Round { alone, heavy, costly, asking, computed, refused })
+    let starts = crowd::beside(address, Crowd::Starts, waiting, time).await?;
+    let streams = crowd::beside(address, Crowd::Streams, waiting, time).await?;
+    let large = crowd::beside(address, Crowd::LargeValues, waiting, time).await?;
+    Ok(Round { alone, heavy, costly, asking, starts, streams, large, computed, refused })
 }
 
 /// The round whose p99 is the median one.
