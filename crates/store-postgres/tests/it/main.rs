@@ -4,6 +4,7 @@
 mod blame;
 mod conformance;
 mod damage;
+mod damage_campaign;
 mod differential;
 mod errors;
 mod layout;
