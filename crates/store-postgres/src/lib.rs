@@ -32,6 +32,8 @@ mod lookups;
 mod news;
 mod plan;
 mod post;
+#[cfg(test)]
+mod prune_cost;
 mod questions;
 mod read_view;
 mod reader;
