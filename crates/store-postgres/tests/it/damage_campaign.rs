@@ -2,6 +2,7 @@
 //! other and more of them: `BATON_SEED=7 BATON_DAMAGE_CASES=2000 cargo test -p baton-store-postgres --test it campaign`.
 //!
 //! Pages and indexes are the server's own: here are values that it hands out and that are not what was written.
+#![allow(clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -156,7 +156,7 @@ async fn a_note_of_spending_that_is_damaged_is_as_good_as_none() {
     let dir = filled().await;
     let (run, root) = (RunId::new("run_full"), RunId::new("run_root"));
     let noted = SqliteStore::open(dir.path()).unwrap();
-    let whole = noted.run_spending(&run).await.unwrap().expect("it is noted");
+    let whole = noted.run_spending(&run).await.unwrap().unwrap();
     assert_eq!(noted.spending(&root, None, 9).await.unwrap(), [whole]);
     noted.close().await;
     drop(noted);
