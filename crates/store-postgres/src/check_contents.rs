@@ -1,7 +1,8 @@
 //! Everything in the database against its checksums, row by row.
 
 use baton_store::archive::{Entry, Table};
-use baton_store::{Error, LogCheck, LogEnds, RunRow};
+use baton_store::codec::{Stored as _, Sum};
+use baton_store::{Error, LogCheck, LogEnds, RunRow, SpendingRow};
 use tokio_postgres::Client;
 
 use crate::archive::columns;
@@ -25,11 +26,41 @@ pub(crate) async fn all(client: &Client, problems: &mut Vec<String>) -> Result<(
         return Ok(());
     }
     for table in Table::ALL {
-        if !table.sums().is_empty() || table == Table::Blobs {
+        if table == Table::Blobs || has_sums(client, table.name(), table.sums()).await? {
             each(client, table, problems).await?;
         }
     }
+    if has_sums(client, SpendingRow::TABLE, SpendingRow::SUMS).await? {
+        spending(client, problems).await?;
+    }
     Ok(())
+}
+
+/// Whether there is anything to compare: a database of an older version does not have all checksums.
+async fn has_sums(client: &Client, table: &str, sums: &[Sum]) -> Result<bool, Error> {
+    let column = "SELECT 1 FROM information_schema.columns WHERE table_name = $1 AND column_name = $2
+        AND table_schema = ANY (current_schemas(false))";
+    for sum in sums {
+        if client.query_opt(column, &[&table, &sum.column]).await.map_err(read_error)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(!sums.is_empty())
+}
+
+/// What is noted of what runs have spent.
+async fn spending(client: &Client, problems: &mut Vec<String>) -> Result<(), Error> {
+    let sql = format!("DECLARE noted NO SCROLL CURSOR FOR SELECT {} FROM spending", rows::columns::<SpendingRow>());
+    client.batch_execute(&sql).await.map_err(read_error)?;
+    let found = problems.len();
+    loop {
+        let page = client.query(&format!("FETCH {PAGE} FROM noted"), &[]).await.map_err(read_error)?;
+        let wrong = page.iter().filter_map(|row| rows::stored::<SpendingRow>(row).err());
+        problems.extend(wrong.map(|error| format!("spending: {error}")));
+        if page.len() < PAGE || problems.len() - found >= FINDINGS {
+            return client.batch_execute("CLOSE noted").await.map_err(read_error);
+        }
+    }
 }
 
 async fn each(client: &Client, table: Table, problems: &mut Vec<String>) -> Result<(), Error> {

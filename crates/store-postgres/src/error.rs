@@ -51,6 +51,9 @@ pub(crate) fn is_of_the_data(error: &tokio_postgres::Error) -> bool {
     }
 }
 
+/// How often a transaction may come again because somebody else was in its way.
+pub(crate) const ATTEMPTS: u32 = 20;
+
 /// Two transactions met, and the database asks for one of them to come again.
 pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
     let code = error.code();

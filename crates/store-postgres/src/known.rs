@@ -9,7 +9,7 @@ use baton_model::RunId;
 use baton_store::{CommitError, CommitPart, Committed, RunRow, VersionedStoreCommitted, VersionedStoreId, Write};
 
 /// What was found in the database, of all that a batch of commits mentions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Next sequence and owner.
     pub(crate) runs: HashMap<RunId, (u64, u64)>,

@@ -3,7 +3,7 @@
 //! ```text
 //!   submit ──queue──▶ writer ──BEGIN, all statements, COMMIT──▶ database
 //!                        │   whatever is queued becomes one transaction of a few statements, sent without waiting
-//!                        └──▶ observer, then tickets, then news to other hosts
+//!                        └──▶ observer, then news to other hosts, then tickets
 //!   reads  ──▶ a pool of connections; what many ask at the same time is asked once
 //! ```
 //!
@@ -19,6 +19,7 @@ mod check_contents;
 mod common;
 mod conditions;
 mod connect;
+mod culprit;
 mod error;
 mod gather;
 mod hosts;
@@ -26,10 +27,13 @@ mod insert;
 mod known;
 mod lists;
 mod log;
+mod look;
 mod lookups;
 mod news;
 mod plan;
 mod post;
+#[cfg(test)]
+mod prune_cost;
 mod questions;
 mod read_view;
 mod reader;
@@ -38,6 +42,8 @@ mod rows;
 mod run_counts;
 mod run_list;
 mod runs;
+#[cfg(test)]
+mod search_tests;
 mod session;
 mod settings;
 mod statement;

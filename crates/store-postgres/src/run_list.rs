@@ -352,3 +352,7 @@ async fn workflows(questions: &Questions, filter: &RunFilter, prefix: &str) -> R
     let found = questions.list(NAMED, &[&written(tenant.as_str()), &begins, &end, &most], read).await?;
     Ok(Some(found).filter(|found| found.len() <= WORKFLOWS))
 }
+
+#[cfg(test)]
+#[path = "list_cost.rs"]
+mod list_cost;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use tokio_postgres::error::SqlState;
@@ -113,15 +114,26 @@ impl Statements {
         Ok(prepared)
     }
 
-    /// Runs all of these one after the other, and undoes them.
-    pub(crate) async fn rehearse(&mut self, client: &Client, statements: &[Statement<'_>]) -> Result<(), Failure> {
+    /// Runs these one after the other, and undoes them. The database ends what is not done by then, and those that come
+    /// after it are not tried.
+    pub(crate) async fn rehearse(
+        &mut self,
+        client: &Client,
+        statements: &[Statement<'_>],
+        until: Instant,
+    ) -> Result<(), Failure> {
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
             prepared.push(self.prepare_as(client, statement.sql, || statement.text()).await?);
         }
-        client.batch_execute("BEGIN").await?;
+        // Zero would be no limit.
+        let left = until.saturating_duration_since(Instant::now()).as_millis().max(1);
+        client.batch_execute(&format!("BEGIN; SET LOCAL statement_timeout = {left}")).await?;
         let mut failed = None;
         for (statement, prepared) in statements.iter().zip(&prepared) {
+            if Instant::now() >= until {
+                break;
+            }
             let values: Vec<&(dyn ToSql + Sync)> =
                 statement.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
             if let Err(error) = client.execute(prepared, &values).await {

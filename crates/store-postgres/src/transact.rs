@@ -1,41 +1,50 @@
 //! A batch of commits becomes one transaction, or says why not.
+//!
+//! Nearly always all parts of all commits are written at once. If the database does not take something, each half is tried
+//! by itself, and so on, until the part that is at fault is alone: the others need not suffer for it, and are told of as
+//! soon as they are written. Only then the write is looked for that the part was refused for.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use baton_model::RunId;
-use baton_store::{
-    Breaks, Commit, CommitError, CommitPart, Committed, LostPart, VersionedStoreCommitted, VersionedStoreId, Write,
-};
+use baton_store::{Breaks, CommitError, CommitPart, Committed, LostPart, VersionedStoreCommitted, Write};
 use tokio_postgres::Client;
 
-use crate::error::{is_duplicate, is_of_the_data, is_retryable, unwritable, words};
+use crate::culprit::find_culprit;
+use crate::error::{ATTEMPTS, is_duplicate, is_of_the_data, is_retryable, unwritable, words};
 use crate::known::{Found, Known};
+use crate::look::look;
 use crate::plan::Plan;
-use crate::rows;
 use crate::session::SESSION;
 use crate::statement::{Failure, Statements, is_miscounted};
-use crate::text;
 
 /// A database that says nothing for this long says nothing any more.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 /// The least that a database takes in a second: a large transaction has more time than a small one.
 const SLOWEST_BYTES: usize = 1024 * 1024;
-/// How long the write is looked for that a commit was refused for. Without a name the refusal would only come again; but
-/// everybody else waits meanwhile.
-const SEARCH: Duration = Duration::from_secs(30);
-/// How often a transaction may come again because somebody else was in its way.
-const ATTEMPTS: u32 = 20;
+/// How long the writes are looked for that parts of a batch were refused for. Without a name a refusal would only come
+/// again; but whoever writes next waits meanwhile.
+pub(crate) const SEARCH: Duration = Duration::from_secs(10);
+/// How often everything must stand where it stood before what does not fit it is a part's own fault. Somebody else who is
+/// in the way changes what is looked at.
+const UNCHANGED: u32 = 2;
 
-/// What became of each part of the commits, and what all of them made visible.
+/// What became of each part of the commits, and of what is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
-    pub(crate) runs: Vec<Committed>,
-    pub(crate) ledgers: Vec<VersionedStoreCommitted>,
     pub(crate) lost: Vec<LostPart>,
     /// The connection was left in the middle of something and must not be used again.
     pub(crate) broken: bool,
+}
+
+/// Parts that were tried together, the first of which has this place, and what they made visible.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) verdicts: Vec<Verdict>,
+    pub(crate) runs: Vec<Committed>,
+    pub(crate) ledgers: Vec<VersionedStoreCommitted>,
+    lost: Vec<LostPart>,
+    broken: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +52,8 @@ pub(crate) enum Verdict {
     Written,
     /// It is lost, with what builds on it. Nobody else is the worse for it.
     Refused(CommitError),
+    /// The database does not take it; which write of it is at fault is said at the end.
+    Suspected,
     /// The generation ends with it.
     Failed(CommitError),
     NotAttempted,
@@ -60,19 +71,17 @@ impl Outcome {
             _ => None,
         })
     }
+}
 
-    fn add(&mut self, more: Self) {
-        self.verdicts.extend(more.verdicts);
-        self.runs.extend(more.runs);
-        self.ledgers.extend(more.ledgers);
-        self.lost.extend(more.lost);
-        self.broken |= more.broken;
+impl Tried {
+    fn unwritten(parts: usize, error: &CommitError) -> Self {
+        Self { verdicts: vec![Verdict::Failed(error.clone()); parts], ..Self::default() }
     }
 }
 
 enum Trouble {
-    /// What was assumed is not so.
-    Doubt,
+    /// What was assumed is not so, in these words.
+    Doubt(String),
     /// Somebody else was there at the same time.
     Again,
     Fenced,
@@ -81,139 +90,146 @@ enum Trouble {
     Lost(CommitError),
 }
 
-/// Writes as many of them as can be. If the database does not take something, each half is tried by itself, and so on,
-/// until the part that is at fault is alone: the others need not suffer for it.
-pub(crate) async fn transact(client: &Client, statements: &mut Statements, me: u64, commits: &[Commit]) -> Outcome {
-    let parts: Vec<CommitPart<'_>> = commits.iter().flat_map(Commit::parts).collect();
-    let mut together = Outcome::default();
-    // What is still to be written, the first of it last.
-    let mut left = vec![parts.as_slice()];
-    while let Some(parts) = left.pop() {
-        if together.failure().is_some() {
-            together.verdicts.extend(parts.iter().map(|_| Verdict::NotAttempted));
-            continue;
+/// A part that the database does not take by itself.
+struct Suspect<'p> {
+    at: usize,
+    part: CommitPart<'p>,
+    reason: String,
+}
+
+/// Parts on their way into the database, in their order.
+pub(crate) struct Work<'p> {
+    /// What is still to be written, the first of it last.
+    left: Vec<&'p [CommitPart<'p>]>,
+    outcome: Outcome,
+    suspects: Vec<Suspect<'p>>,
+    /// The chains of suspects. They break once it is known for what; nothing is written that builds on them.
+    held: Breaks,
+}
+
+impl<'p> Work<'p> {
+    pub(crate) fn of(parts: &'p [CommitPart<'p>]) -> Self {
+        Self { left: vec![parts], outcome: Outcome::default(), suspects: Vec::new(), held: Breaks::default() }
+    }
+
+    /// What became of the parts that were tried so far.
+    pub(crate) fn verdicts(&self) -> &[Verdict] {
+        &self.outcome.verdicts
+    }
+
+    /// Tries some more, and says what it made visible. `None` once all have been tried.
+    pub(crate) async fn go_on(&mut self, client: &Client, statements: &mut Statements, me: u64) -> Option<Tried> {
+        let parts = self.left.pop()?;
+        if self.outcome.failure().is_some() {
+            self.outcome.verdicts.extend(parts.iter().map(|_| Verdict::NotAttempted));
+            return Some(Tried::default());
         }
-        if together.broken {
-            let reason = "the connection was given up".to_owned();
-            together.add(Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }));
-            continue;
-        }
-        match (transact_in_time(client, statements, me, parts).await, parts) {
-            (Ok(outcome), _) => together.add(outcome),
+        match (transact_in_time(client, statements, me, parts, &self.held).await, parts) {
+            (Ok(mut tried), _) => {
+                self.outcome.verdicts.extend(tried.verdicts.iter().cloned());
+                self.outcome.lost.append(&mut tried.lost);
+                self.outcome.broken |= tried.broken;
+                return Some(tried);
+            }
             (Err(reason), [part]) => {
-                let searched = tokio::time::timeout(SEARCH, find_culprit(client, statements, me, *part)).await;
-                together.broken |= searched.is_err();
-                let error = part.refused(searched.ok().flatten(), &reason);
-                let mut breaks = Breaks::default();
-                breaks.lose(part.chains, part.run().cloned(), error.clone());
-                together.lost.extend(breaks.settle());
-                together.verdicts.push(Verdict::Refused(error));
+                self.held.lose(part.chains, None, CommitError::Stale);
+                self.suspects.push(Suspect { at: self.outcome.verdicts.len(), part: *part, reason });
+                self.outcome.verdicts.push(Verdict::Suspected);
             }
             (Err(_), parts) => {
                 let (first, second) = parts.split_at(parts.len() / 2);
-                left.extend([second, first]);
+                self.left.extend([second, first]);
             }
         }
+        Some(Tried::default())
     }
-    together
+
+    /// Looks for what the suspects were refused for, for so long together, and says what became of everything.
+    pub(crate) async fn end(self, client: &Client, statements: &mut Statements, me: u64, search: Duration) -> Outcome {
+        let (mut outcome, until) = (self.outcome, Instant::now() + search);
+        let mut breaks = Breaks::default();
+        for Suspect { at, part, reason } in self.suspects {
+            let mut culprit = None;
+            let left = until.saturating_duration_since(Instant::now());
+            if !outcome.broken && outcome.failure().is_none() && !left.is_zero() {
+                // The database ends what takes longer; it is only waited for longer if it says nothing at all.
+                let searched = find_culprit(client, statements, me, part, until);
+                match tokio::time::timeout(left + SILENCE, searched).await {
+                    Ok(found) => culprit = found,
+                    Err(_elapsed) => outcome.broken = true,
+                }
+            }
+            let error = part.refused(culprit, &reason);
+            breaks.lose(part.chains, part.run().cloned(), error.clone());
+            if let Some(verdict) = outcome.verdicts.get_mut(at) {
+                *verdict = Verdict::Refused(error);
+            }
+        }
+        // The culprits first: what was lost with them is not to blame.
+        outcome.lost = breaks.settle().into_iter().chain(outcome.lost).collect();
+        outcome
+    }
 }
 
-/// The same, unless the database says nothing.
+/// Writes all of these in one transaction, unless the database says nothing. `Err` with its words if something in the
+/// parts is at fault.
 async fn transact_in_time(
     client: &Client,
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
-) -> Result<Outcome, String> {
+    held: &Breaks,
+) -> Result<Tried, String> {
     let bytes: usize = parts.iter().flat_map(|part| part.writes).map(Write::bytes).sum();
     let policy = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
-    let work = transact_once(client, statements, me, parts);
+    let work = transact_once(client, statements, me, parts, held);
     tokio::time::timeout(policy, work).await.unwrap_or_else(|_elapsed| {
         let reason = format!("the database has not answered for {} seconds", policy.as_secs());
-        Ok(Outcome { broken: true, ..Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }) })
+        Ok(Tried { broken: true, ..Tried::unwritten(parts.len(), &CommitError::Unavailable { reason }) })
     })
 }
 
-/// The write of a part that the database does not take. Ever closer beginnings of the part are tried and undone: the last
-/// write of the shortest that is refused is the one. There are few tries, however long the part is.
-async fn find_culprit<'a>(
-    client: &Client,
-    statements: &mut Statements,
-    me: u64,
-    part: CommitPart<'a>,
-) -> Option<&'a Write> {
-    let found = look(client, statements, &[part]).await.ok()?;
-    let (mut taken, mut refused) = (0, part.writes.len());
-    if !is_refused(client, statements, me, part.writes, &found).await? {
-        // It may be somebody else's row that was in the way, and is gone.
-        return None;
-    }
-    while refused - taken > 1 {
-        let middle = taken + (refused - taken) / 2;
-        if is_refused(client, statements, me, &part.writes[..middle], &found).await? {
-            refused = middle;
-        } else {
-            taken = middle;
-        }
-    }
-    part.writes.get(taken)
-}
-
-/// Whether the database refuses these for what they are; `None` if that cannot be found out.
-async fn is_refused(
-    client: &Client,
-    statements: &mut Statements,
-    me: u64,
-    writes: &[Write],
-    found: &Found,
-) -> Option<bool> {
-    for attempt in 1..=ATTEMPTS {
-        let mut plan = Plan::new(me);
-        plan.add(writes, &Known::new(me, Some(found)));
-        let Err(Failure { error, .. }) = statements.rehearse(client, &plan.statements()).await else {
-            return Some(false);
-        };
-        if is_retryable(&error) {
-            tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await;
-        } else if is_miscounted(&error) || is_duplicate(&error) {
-            // Somebody else changed what these build on.
-            return None;
-        } else {
-            return is_of_the_data(&error).then_some(true);
-        }
-    }
-    None
-}
-
-/// `Err` with the database's words if something in the parts is at fault.
+/// The same, however long it takes.
 async fn transact_once(
     client: &Client,
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
-) -> Result<Outcome, String> {
+    held: &Breaks,
+) -> Result<Tried, String> {
     let mut found: Option<Found> = None;
+    let mut unchanged = 0;
     for attempt in 1..=ATTEMPTS {
-        let tried = match attempt_all(client, statements, me, parts, found.as_ref()).await {
-            Ok(outcome) => return Ok(outcome),
+        let trouble = match attempt_all(client, statements, me, parts, held, found.as_ref()).await {
+            Ok(tried) => return Ok(tried),
             Err(trouble) => trouble,
         };
-        match tried {
-            Trouble::Fenced => return Ok(Outcome::unwritten(parts.len(), &CommitError::Fenced)),
-            Trouble::Lost(error) => return Ok(Outcome::unwritten(parts.len(), &error)),
+        let doubt = match trouble {
+            Trouble::Fenced => return Ok(Tried::unwritten(parts.len(), &CommitError::Fenced)),
+            Trouble::Lost(error) => return Ok(Tried::unwritten(parts.len(), &error)),
             Trouble::Data(reason) => return Err(reason),
-            Trouble::Doubt => {}
+            Trouble::Doubt(reason) => Some(reason),
             // A little later, and not all at once: who meets twice is likely to meet a third time.
-            Trouble::Again => tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await,
-        }
-        match look(client, statements, parts).await {
-            Ok(now) => found = Some(now),
+            Trouble::Again => {
+                tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await;
+                None
+            }
+        };
+        let now = match look(client, statements, parts).await {
+            Ok(now) => now,
             Err(error) if is_of_the_data(&error) => return Err(words(&error)),
-            Err(error) => return Ok(Outcome::unwritten(parts.len(), &unwritable(&error))),
+            Err(error) => return Ok(Tried::unwritten(parts.len(), &unwritable(&error))),
+        };
+        if let Some(reason) = doubt {
+            unchanged = if found.as_ref() == Some(&now) { unchanged + 1 } else { 0 };
+            if unchanged >= UNCHANGED {
+                return Err(reason);
+            }
         }
+        found = Some(now);
     }
     let reason = "other transactions were in the way too often".to_owned();
-    Ok(Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason }))
+    Ok(Tried::unwritten(parts.len(), &CommitError::Unavailable { reason }))
 }
 
 async fn attempt_all(
@@ -221,39 +237,45 @@ async fn attempt_all(
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
+    held: &Breaks,
     found: Option<&Found>,
-) -> Result<Outcome, Trouble> {
+) -> Result<Tried, Trouble> {
     let mut known = Known::new(me, found);
     let mut plan = Plan::new(me);
-    let mut outcome = Outcome::default();
+    let mut tried = Tried::default();
     let mut breaks = Breaks::default();
     for part in parts {
-        let judged = if breaks.is_whole(part.chains) { known.judge(*part) } else { Err(CommitError::Stale) };
-        match judged {
+        let whole = held.is_whole(part.chains) && breaks.is_whole(part.chains);
+        match if whole { known.judge(*part) } else { Err(CommitError::Stale) } {
             Ok((runs, ledgers)) => {
                 plan.add(part.writes, &known);
-                outcome.verdicts.push(Verdict::Written);
-                outcome.runs.extend(runs);
-                outcome.ledgers.extend(ledgers);
+                tried.verdicts.push(Verdict::Written);
+                tried.runs.extend(runs);
+                tried.ledgers.extend(ledgers);
             }
-            Err(error) if found.is_none() && error != CommitError::Stale => return Err(Trouble::Doubt),
+            Err(error) if found.is_none() && error != CommitError::Stale => {
+                return Err(Trouble::Doubt(error.to_string()));
+            }
             Err(error) => {
                 breaks.lose(part.chains, part.run().cloned(), error.clone());
-                outcome.verdicts.push(Verdict::Refused(error));
+                tried.verdicts.push(Verdict::Refused(error));
             }
         }
     }
     run(client, statements, plan).await?;
-    outcome.lost = breaks.settle();
-    Ok(outcome)
+    tried.lost = breaks.settle();
+    Ok(tried)
 }
 
 async fn run(client: &Client, statements: &mut Statements, plan: Plan<'_>) -> Result<(), Trouble> {
     statements.transact(client, &plan.statements()).await.map_err(|Failure { at, error }| {
         if is_miscounted(&error) {
-            if at == Some(SESSION) { Trouble::Fenced } else { Trouble::Doubt }
+            if at == Some(SESSION) {
+                return Trouble::Fenced;
+            }
+            Trouble::Doubt("the database does not find what it changes".to_owned())
         } else if is_duplicate(&error) {
-            Trouble::Doubt
+            Trouble::Doubt(words(&error))
         } else if is_retryable(&error) {
             Trouble::Again
         } else if is_of_the_data(&error) {
@@ -263,82 +285,4 @@ async fn run(client: &Client, statements: &mut Statements, plan: Plan<'_>) -> Re
             Trouble::Lost(unwritable(&error))
         }
     })
-}
-
-const RUNS: &str = "SELECT id, next_seq, owner, pruned_log FROM runs WHERE id = ANY($1)";
-const FORKS: &str = "SELECT origin_run, id FROM runs
-    WHERE origin_run = ANY($1) AND origin_run IS NOT NULL AND NOT pruned_log ORDER BY position";
-const LEDGERS: &str = "SELECT ledger, version FROM ledgers WHERE ledger = ANY($1)";
-const LETTERS: &str = "SELECT id, answered_at IS NOT NULL FROM inbox WHERE id = ANY($1)";
-
-/// Where everything stands that the parts mention. Nothing is locked: should it change meanwhile, the transaction
-/// notices.
-async fn look(
-    client: &Client,
-    statements: &mut Statements,
-    parts: &[CommitPart<'_>],
-) -> Result<Found, tokio_postgres::Error> {
-    let (mut runs, mut pruned) = (BTreeSet::new(), BTreeSet::new());
-    let (mut ledgers, mut letters) = (BTreeSet::new(), BTreeSet::new());
-    for write in parts.iter().flat_map(|part| part.writes) {
-        match write {
-            Write::CreateRun(row) | Write::Append { row, .. } => {
-                runs.insert(&row.id);
-                runs.extend(&row.root);
-                runs.extend(row.origin.as_ref().map(|origin| &origin.source));
-            }
-            Write::HandOver { root, .. } => {
-                runs.insert(root);
-            }
-            Write::Prune { run, .. } => {
-                pruned.insert(run);
-            }
-            Write::Change { ledger, .. } | Write::ForkVersionedStore { ledger, .. } => {
-                ledgers.insert(ledger);
-            }
-            Write::AnswerForwarded { id, .. } => {
-                letters.insert(id);
-            }
-            _ => {}
-        }
-    }
-    let mut found = Found::default();
-    if !runs.is_empty() {
-        let ids: Vec<_> = runs.iter().map(|run| text::written(run.as_str())).collect();
-        let prepared = statements.prepare(client, RUNS).await?;
-        for row in client.query(&prepared, &[&ids]).await? {
-            let (next_seq, owner): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-            let run = RunId::new(text::read(row.try_get(0)?).into_owned());
-            if row.try_get(3)? {
-                found.gone.insert(run.clone());
-            }
-            found.runs.insert(run, (next_seq.cast_unsigned(), owner.cast_unsigned()));
-        }
-    }
-    if !pruned.is_empty() {
-        let ids: Vec<_> = pruned.iter().map(|run| text::written(run.as_str())).collect();
-        let prepared = statements.prepare(client, FORKS).await?;
-        for row in client.query(&prepared, &[&ids]).await? {
-            let id = |at| row.try_get(at).map(|id| RunId::new(text::read(id).into_owned()));
-            found.forks.push((id(0)?, id(1)?));
-        }
-    }
-    if !ledgers.is_empty() {
-        let keys: Vec<(Vec<u8>, &VersionedStoreId)> = ledgers.iter().map(|id| (rows::versioned_key(id), *id)).collect();
-        let wanted: Vec<&[u8]> = keys.iter().map(|(key, _)| key.as_slice()).collect();
-        let prepared = statements.prepare(client, LEDGERS).await?;
-        for row in client.query(&prepared, &[&wanted]).await? {
-            let (key, version): (Vec<u8>, i64) = (row.try_get(0)?, row.try_get(1)?);
-            let named = keys.iter().filter(|(wanted, _)| *wanted == key);
-            found.ledgers.extend(named.map(|(_, ledger)| ((*ledger).clone(), version.cast_unsigned())));
-        }
-    }
-    if !letters.is_empty() {
-        let ids: Vec<_> = letters.iter().map(|id| text::written(id)).collect();
-        let prepared = statements.prepare(client, LETTERS).await?;
-        for row in client.query(&prepared, &[&ids]).await? {
-            found.letters.insert(text::read(row.try_get(0)?).into_owned(), row.try_get(1)?);
-        }
-    }
-    Ok(found)
 }

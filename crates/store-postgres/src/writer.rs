@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_store::{
-    ClusterEvent, Commit, CommitError, Error, FairQueue, LostPart, Observer, RunnerWrite, TicketSender, Write,
-    panic_text,
+    ClusterEvent, Commit, CommitError, CommitPart, Error, FairQueue, LostPart, Observer, RunnerWrite, TicketSender,
+    Write, panic_text,
 };
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ use crate::error::{read_error, unavailable};
 use crate::news::Desk;
 use crate::session;
 use crate::statement::Statements;
-use crate::transact::{Outcome, SILENCE, Verdict, transact};
+use crate::transact::{Outcome, SEARCH, SILENCE, Tried, Verdict, Work};
 
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
 const BATCH: usize = 256;
@@ -58,7 +58,7 @@ pub(crate) struct Writer {
     /// Taken from the queue, and not begun.
     pub(crate) waiting: FairQueue<Message>,
     /// Of the commits that are being written: whoever waits for them is told, whatever happens.
-    pub(crate) tickets: Vec<TicketSender>,
+    pub(crate) tickets: Vec<Option<TicketSender>>,
     pub(crate) public: Arc<Public>,
     pub(crate) connector: Connector,
     pub(crate) desk: Arc<Desk>,
@@ -148,7 +148,7 @@ impl Writer {
                 tracing::error!(panic = %panic_text(panic.as_ref()), "nobody could be told");
             }
         }
-        for ticket in std::mem::take(&mut self.tickets) {
+        for ticket in std::mem::take(&mut self.tickets).into_iter().flatten() {
             ticket.resolve(Err(error.clone()));
         }
     }
@@ -205,41 +205,66 @@ impl Writer {
         if !batch.is_empty() && self.client.as_ref().is_none_or(Client::is_closed) {
             self.reconnect().await;
         }
-        if let Some(client) = self.client.as_ref().filter(|_| !batch.is_empty()) {
-            let commits: Vec<_>;
-            (commits, self.tickets) = batch.into_iter().unzip();
-            let epoch = self.public.epoch();
-            let outcome = transact(client, &mut self.statements, epoch, &commits).await;
-            if outcome.broken {
-                // What was begun on it is undone over there once it is gone.
-                self.client = None;
-            }
-            self.tell(generation, &commits, outcome);
-        } else if !batch.is_empty() {
-            let reason = "there is no connection to the database".to_owned();
-            let lost = Outcome::unwritten(
-                batch.iter().map(|(commit, _)| commit.parts().count()).sum(),
-                &CommitError::Unavailable { reason },
-            );
-            let commits: Vec<_>;
-            (commits, self.tickets) = batch.into_iter().unzip();
-            self.tell(generation, &commits, lost);
+        if !batch.is_empty() {
+            let (commits, tickets): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            self.tickets = tickets.into_iter().map(Some).collect();
+            self.write_all(generation, &commits).await;
         }
         for (_, ticket) in stale {
             ticket.resolve(Err(CommitError::Stale));
         }
     }
 
-    fn tell(&mut self, generation: u64, commits: &[Commit], outcome: Outcome) {
-        if outcome.verdicts.contains(&Verdict::Written) {
+    async fn write_all(&mut self, generation: u64, commits: &[Commit]) {
+        let parts: Vec<CommitPart<'_>> = commits.iter().flat_map(Commit::parts).collect();
+        // Should this panic, what was begun on it is not known.
+        let Some(client) = self.client.take() else {
+            let reason = "there is no connection to the database".to_owned();
+            let lost = Outcome::unwritten(parts.len(), &CommitError::Unavailable { reason });
+            return self.tell_end(generation, commits, lost);
+        };
+        let (epoch, mut work, mut told) = (self.public.epoch(), Work::of(&parts), 0);
+        while let Some(tried) = work.go_on(&client, &mut self.statements, epoch).await {
+            self.tell_written(&parts[told..], &tried);
+            told = work.verdicts().len();
+            self.resolve_written(commits, work.verdicts());
+        }
+        let outcome = work.end(&client, &mut self.statements, epoch, SEARCH).await;
+        if !outcome.broken {
+            self.client = Some(client);
+        }
+        self.tell_end(generation, commits, outcome);
+    }
+
+    /// At once: what others are refused for is looked for later.
+    fn tell_written(&self, parts: &[CommitPart<'_>], tried: &Tried) {
+        if tried.verdicts.contains(&Verdict::Written) {
             self.public.transactions.fetch_add(1, Ordering::Relaxed);
             metrics::counter!("baton_commits_total").increment(1);
         }
         let observer = self.public.observer.lock().clone();
-        let (runs, ledgers) = (&outcome.runs, &outcome.ledgers);
-        if let Some(observer) = observer.as_ref().filter(|_| !runs.is_empty() || !ledgers.is_empty()) {
-            observer.committed(runs, ledgers);
+        if let Some(observer) = observer.filter(|_| !tried.runs.is_empty() || !tried.ledgers.is_empty()) {
+            observer.committed(&tried.runs, &tried.ledgers);
         }
+        self.publish(parts, tried);
+    }
+
+    /// Of commits all of whose parts are written.
+    fn resolve_written(&mut self, commits: &[Commit], verdicts: &[Verdict]) {
+        let mut verdicts = verdicts.iter();
+        for (ticket, commit) in self.tickets.iter_mut().zip(commits) {
+            let count = commit.parts().count();
+            let written = verdicts.by_ref().take(count).filter(|verdict| **verdict == Verdict::Written).count();
+            if written == count
+                && let Some(ticket) = ticket.take()
+            {
+                ticket.resolve(Ok(()));
+            }
+        }
+    }
+
+    fn tell_end(&mut self, generation: u64, commits: &[Commit], outcome: Outcome) {
+        let observer = self.public.observer.lock().clone();
         LostPart::tell(&outcome.lost);
         if let Some(observer) = observer.as_ref().filter(|_| !outcome.lost.is_empty()) {
             for lost in outcome.lost.iter().filter(|lost| lost.error != CommitError::Stale) {
@@ -248,7 +273,6 @@ impl Writer {
             metrics::counter!("baton_lost_writes_total").increment(outcome.lost.len() as u64);
             observer.lost(&outcome.lost);
         }
-        self.publish(commits, &outcome);
         if let Some(error) = outcome.failure() {
             self.ended = true;
             tracing::error!(generation, %error, "a commit failed; writes stop until recovery");
@@ -263,21 +287,23 @@ impl Writer {
             let errors = of_parts.filter_map(|verdict| match verdict {
                 Verdict::Written => None,
                 Verdict::Refused(error) | Verdict::Failed(error) => Some(error),
-                Verdict::NotAttempted => Some(CommitError::Stale),
+                Verdict::Suspected | Verdict::NotAttempted => Some(CommitError::Stale),
             });
-            ticket.resolve(errors.collect::<Vec<_>>().into_iter().next().map_or(Ok(()), Err));
+            let errors: Vec<_> = errors.collect();
+            if let Some(ticket) = ticket {
+                ticket.resolve(errors.into_iter().next().map_or(Ok(()), Err));
+            }
         }
     }
 
-    fn publish(&self, commits: &[Commit], outcome: &Outcome) {
+    fn publish(&self, parts: &[CommitPart<'_>], tried: &Tried) {
         if self.session.is_none() {
             return;
         }
-        for run in &outcome.runs {
+        for run in &tried.runs {
             self.desk.grew(run);
         }
-        let parts = commits.iter().flat_map(Commit::parts).zip(&outcome.verdicts);
-        let written = parts.filter(|(_, verdict)| **verdict == Verdict::Written);
+        let written = parts.iter().zip(&tried.verdicts).filter(|(_, verdict)| **verdict == Verdict::Written);
         for write in written.flat_map(|(part, _)| part.writes) {
             match write {
                 Write::HandOver { to, .. } => self.desk.publish(ClusterEvent::HandedOver { to: *to }),

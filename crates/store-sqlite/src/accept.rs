@@ -4,6 +4,7 @@ use std::path::Path;
 
 use baton_store::Error;
 
+use crate::checkpoints;
 use crate::damage;
 use crate::derived;
 use crate::error::read_error;
@@ -53,9 +54,13 @@ impl SqliteStore {
             // In one transaction: a crash leaves everything as it was.
             let rebuilt = connection.unchecked_transaction().and_then(|all| {
                 all.execute_batch(REBUILD)?;
-                all.commit()
+                let forgotten = checkpoints::forget_damaged_spending(&all)?;
+                all.commit().map(|()| forgotten)
             });
-            rebuilt.map_err(read_error)?;
+            let forgotten = rebuilt.map_err(read_error)?;
+            if forgotten > 0 {
+                wrong.push(format!("what {forgotten} runs have spent was noted wrongly, and is read from their logs"));
+            }
             changed = damage::integrity(&connection, SHOWN)?;
             changed.extend(derived::rebuilt(&connection));
         }

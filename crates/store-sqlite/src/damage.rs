@@ -143,6 +143,12 @@ fn as_made() -> Result<&'static Made, Error> {
     Ok(MADE.get_or_init(|| made))
 }
 
+/// Whether some migrations are still to be made, and all others are ours.
+pub(crate) fn is_older(connection: &Connection) -> bool {
+    let (Ok((_, ours)), Ok(found)) = (as_made(), made(connection)) else { return false };
+    found.len() < ours.len() && ours.starts_with(&found)
+}
+
 /// What is not as the migrations made it, though they have all been made. What others have added is theirs.
 pub(crate) fn changed_schema(connection: &Connection) -> Result<Vec<String>, Error> {
     let (ours, ours_made) = as_made()?;

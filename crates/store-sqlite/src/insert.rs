@@ -28,7 +28,9 @@ fn beside<T: Stored>(own: &[&str]) -> Inserts {
     let changed: Vec<String> = T::COLUMNS
         .iter()
         .filter(|column| !T::KEY.contains(&column.name))
-        .map(|column| format!("{0} = excluded.{0}", column.name))
+        .map(|column| column.name)
+        .chain(T::SUMS.iter().map(|sum| sum.column))
+        .map(|name| format!("{name} = excluded.{name}"))
         .collect();
     let newer = format!(
         "{} ON CONFLICT ({}) DO UPDATE SET {} WHERE excluded.version > {table}.version",

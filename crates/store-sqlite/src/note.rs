@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use baton_store::Error;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -28,6 +28,10 @@ pub(crate) const COUNT: &str =
 
 /// How often a note that does not read back is read again: a host that is at work may be writing it just now.
 const LOOKS: u32 = 5;
+
+/// How long a note that could not be written is left alone, longer each time.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How far a database is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +56,20 @@ pub(crate) struct Note {
     path: PathBuf,
     /// Which database it is about.
     of: String,
-    /// None once it could not be written: an old note does no harm.
+    /// Absent while it cannot be written. An old note does no harm: less is noticed.
     file: Option<File>,
+    /// How many transactions are on disk.
+    number: u64,
+    /// While it cannot be written, when that is tried again.
+    again: Option<Again>,
+    /// Whether anything is noted at all.
+    on: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    at: Instant,
+    pause: Duration,
 }
 
 fn text(of: &str, number: u64) -> String {
@@ -154,23 +170,10 @@ pub(crate) fn behind(connection: &Connection, dir: &Path) -> Result<Option<Strin
 impl Note {
     /// The note of this directory, which says from now on what this connection knows.
     pub(crate) fn begin(dir: &Path, connection: &Connection) -> Result<Self, Error> {
-        let path = path(dir);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|error| io_error(&format!("cannot write {}", path.display()), error));
-        let file = match file {
-            Ok(file) => Some(file),
-            // A full disk must not keep the data from being read.
-            Err(error) => {
-                tracing::warn!(%error, "commits are not noted: a cut end of the data would not be noticed");
-                None
-            }
-        };
-        let mut note = Self { path, of: String::new(), file };
+        let mut note = Self { on: true, ..Self::none(dir) };
         if let Some(counted) = counted(connection)? {
             note.of = counted.file;
+            // A full disk must not keep the data from being read.
             note.write(counted.number);
         }
         Ok(note)
@@ -178,31 +181,123 @@ impl Note {
 
     /// Nothing is noted.
     pub(crate) fn none(dir: &Path) -> Self {
-        Self { path: path(dir), of: String::new(), file: None }
+        Self { path: path(dir), of: String::new(), file: None, number: 0, again: None, on: false }
     }
 
     /// What is wrong, if a connection knows of fewer transactions than were noted.
     pub(crate) fn missing(&self, connection: &Connection) -> Result<Option<String>, Error> {
-        let Some(dir) = self.path.parent().filter(|_| self.file.is_some()) else { return Ok(None) };
+        let Some(dir) = self.path.parent().filter(|_| self.on) else { return Ok(None) };
         behind(connection, dir)
     }
 
     /// So many transactions are on disk.
     pub(crate) fn write(&mut self, number: u64) {
-        let Some(file) = &mut self.file else { return };
-        // Always as long as before, so nothing of an older one is left behind.
-        let written = file.rewind().and_then(|()| file.write_all(text(&self.of, number).as_bytes()));
-        if let Err(error) = written {
-            tracing::warn!(path = %self.path.display(), %error, "commits are not noted any more");
-            self.file = None;
+        self.write_at(number, Instant::now());
+    }
+
+    /// How long until it is tried again; `None` while it is up to date.
+    pub(crate) fn waits(&self) -> Option<Duration> {
+        self.again.map(|again| again.at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Writes what could not be written before, if it is time for that.
+    pub(crate) fn catch_up(&mut self) {
+        if self.again.is_some() {
+            self.write(self.number);
         }
     }
+
+    fn write_at(&mut self, number: u64, now: Instant) {
+        self.number = number;
+        if !self.on || self.again.is_some_and(|again| now < again.at) {
+            return;
+        }
+        match self.try_to_write() {
+            Ok(()) if self.again.take().is_some() => {
+                tracing::info!(path = %self.path.display(), "commits are noted again");
+                metrics::gauge!(BEHIND).set(0.0);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                self.file = None;
+                let before = self.again.map(|again| again.pause);
+                let pause = before.map_or(SHORTEST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
+                self.again = Some(Again { at: now + pause, pause });
+                metrics::counter!("baton_commit_note_failures_total").increment(1);
+                if before.is_none() {
+                    metrics::gauge!(BEHIND).set(1.0);
+                    tracing::error!(
+                        path = %self.path.display(), %error,
+                        "commits are not noted: until they are, a cut end of the data is not noticed"
+                    );
+                }
+            }
+        }
+    }
+
+    fn try_to_write(&mut self) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open_to_write(&self.path)?),
+        };
+        // Always as long as before, so nothing of an older one is left behind.
+        file.rewind()?;
+        file.write_all(text(&self.of, self.number).as_bytes())
+    }
+}
+
+/// One while the note is older than the data.
+const BEHIND: &str = "baton_commit_note_behind";
+
+fn open_to_write(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_that_could_not_be_written_is_tried_again_later_and_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = Instant::now();
+        let noted = |number| Noted::Counted(Counted { file: "abc".to_owned(), number });
+        let mut note = Note { on: true, of: "abc".to_owned(), ..Note::none(dir.path()) };
+        note.write_at(1, begun);
+        assert_eq!((read(dir.path()).unwrap(), note.waits()), (noted(1), None));
+        // One that nothing can be written to.
+        note.file = Some(File::open(path(dir.path())).unwrap());
+        note.write_at(2, begun);
+        assert!(note.waits().is_some(), "it is told that it is behind");
+        note.write_at(3, begun + SHORTEST_PAUSE / 2);
+        assert_eq!(read(dir.path()).unwrap(), noted(1), "left alone for a while");
+        // It cannot be made again either.
+        let (aside, at) = (dir.path().join("aside"), path(dir.path()));
+        std::fs::rename(&at, &aside).unwrap();
+        std::fs::create_dir(&at).unwrap();
+        note.write_at(4, begun + SHORTEST_PAUSE);
+        std::fs::remove_dir(&at).unwrap();
+        std::fs::rename(&aside, &at).unwrap();
+        note.write_at(5, begun + SHORTEST_PAUSE * 2);
+        assert_eq!(read(dir.path()).unwrap(), noted(1), "left alone for longer");
+        note.write_at(6, begun + SHORTEST_PAUSE * 3);
+        assert_eq!((read(dir.path()).unwrap(), note.waits()), (noted(6), None));
+        for _ in 0..20 {
+            note.file = Some(File::open(path(dir.path())).unwrap());
+            let at = note.again.map_or(begun, |again| again.at);
+            note.write_at(7, at);
+        }
+        assert_eq!(note.again.map(|again| again.pause), Some(LONGEST_PAUSE));
+        // And nobody has to commit for it.
+        note.again = Some(Again { at: begun, pause: SHORTEST_PAUSE });
+        note.catch_up();
+        assert_eq!((read(dir.path()).unwrap(), note.waits()), (noted(7), None));
+    }
 
     #[test]
     fn a_note_reads_back_and_anything_else_does_not() {

@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_of_an_older_version_opens_and_goes_on() {
-        for version in [1, 10, 13] {
+        for version in [1, 10, 13, 16] {
             goes_on(version).await;
         }
     }

@@ -153,13 +153,19 @@ impl Writer {
         true
     }
 
-    /// What is asked next. While nobody asks for anything, the file becomes smaller.
+    /// What is asked next. While nobody asks for anything, the file becomes smaller, and the note of the last commit
+    /// catches up.
     fn next_message(&mut self) -> Option<Message> {
-        while self.shrink.is_due() {
-            match self.queue.recv_timeout(QUIET) {
+        while let Some(wait) = if self.shrink.is_due() { Some(QUIET) } else { self.note.waits() } {
+            match self.queue.recv_timeout(wait) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => self.shrink.step(self.connection.as_ref().filter(|_| !self.ended)),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.shrink.is_due() {
+                        self.shrink.step(self.connection.as_ref().filter(|_| !self.ended));
+                    }
+                    self.note.catch_up();
+                }
             }
         }
         self.queue.recv().ok()

@@ -102,3 +102,15 @@ async fn in_a_shared_database() {
     database.execute("ALTER TABLE events ADD CHECK (body NOT LIKE '%poison%')").await;
     one_run_is_left_alone_and_the_rest_served(Arc::new(store)).await;
 }
+
+/// The same where something else is in the way each time: at first it might be another host's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_shared_database_with_a_row_in_the_way() {
+    let Some(database) = Database::fresh().await else { return };
+    let store = PostgresStore::open(&Settings::new(database.url.clone())).await.unwrap();
+    let rule = "CREATE FUNCTION taken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE unique_violation; END $$;
+        CREATE TRIGGER taken BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.body LIKE '%poison%')
+        EXECUTE FUNCTION taken()";
+    database.execute(rule).await;
+    one_run_is_left_alone_and_the_rest_served(Arc::new(store)).await;
+}

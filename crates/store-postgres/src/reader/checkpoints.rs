@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use baton_model::RunId;
-use baton_store::codec::integer;
+use baton_store::codec::{Stored as _, integer};
 use baton_store::{Checkpoint, CheckpointChunk, CheckpointMark, CheckpointReads, Error, SpendingRow};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::questions::bound;
 use crate::text::written;
@@ -44,7 +45,9 @@ impl CheckpointReads for PostgresStore {
 
     async fn run_spending(&self, run: &RunId) -> Result<Option<SpendingRow>, Error> {
         let sql = format!("SELECT {} FROM spending WHERE run = $1", rows::columns::<SpendingRow>());
-        self.questions.one(&sql, &[&written(run.as_str())], rows::stored).await
+        // The log says what a damaged note does not.
+        let found = self.questions.list_whole(SpendingRow::TABLE, &sql, &[&written(run.as_str())], rows::stored).await;
+        Ok(found?.pop())
     }
 
     async fn spending(&self, root: &RunId, after: Option<&RunId>, limit: usize) -> Result<Vec<SpendingRow>, Error> {
@@ -54,6 +57,7 @@ impl CheckpointReads for PostgresStore {
             "SELECT {} FROM spending WHERE root = $1 AND run > $2 ORDER BY run LIMIT $3",
             rows::columns::<SpendingRow>()
         );
-        self.questions.list(&sql, &[&written(root.as_str()), &after, &bound(limit)], rows::stored).await
+        let values: [&(dyn ToSql + Sync); 3] = [&written(root.as_str()), &after, &bound(limit)];
+        self.questions.list_whole(SpendingRow::TABLE, &sql, &values, rows::stored).await
     }
 }

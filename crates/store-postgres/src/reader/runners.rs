@@ -1,6 +1,7 @@
 //! What is asked about runners.
 
 use async_trait::async_trait;
+use baton_store::codec::Stored as _;
 use baton_store::{Error, RunnerReads, RunnerRow, StepRow, StepState, TokenRow};
 
 use crate::questions::bound;
@@ -11,7 +12,8 @@ use crate::{PostgresStore, rows};
 impl RunnerReads for PostgresStore {
     async fn tokens(&self, limit: usize) -> Result<Vec<TokenRow>, Error> {
         let sql = format!("SELECT {} FROM tokens ORDER BY id LIMIT $1", rows::columns::<TokenRow>());
-        self.questions.list(&sql, &[&bound(limit)], rows::stored).await
+        // One that is damaged lets nobody in.
+        self.questions.list_whole(TokenRow::TABLE, &sql, &[&bound(limit)], rows::stored).await
     }
 
     async fn token(&self, hash: &str) -> Result<Option<TokenRow>, Error> {

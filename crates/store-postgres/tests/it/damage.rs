@@ -71,6 +71,8 @@ async fn a_changed_row_is_not_served() {
         "UPDATE workflows SET name = name || 'x'",
         "UPDATE replies SET body = body || ' '",
         "UPDATE webhooks SET url = 'https://evil.example'",
+        "UPDATE spending SET body = replace(body, '1', '2')",
+        "UPDATE tokens SET tenant = 'other' WHERE id = 'tok_a'",
         "UPDATE blobs SET bytes = bytes || '\\x00'",
     ] {
         change(&database, sql).await;
@@ -84,9 +86,14 @@ async fn a_changed_row_is_not_served() {
     assert_eq!(store.versioned_items(&notes(), &ReadView { bare: true, ..view }).await.unwrap().len(), 1);
     assert_eq!(store.webhooks().await.unwrap(), []);
     assert_eq!(store.workflows(&tenant).await.unwrap(), []);
+    // The log says what a damaged note does not, and a damaged token lets nobody in.
+    assert_eq!(store.run_spending(&RunId::new("run_full")).await.unwrap(), None);
+    assert_eq!(store.spending(&RunId::new("run_root"), None, 9).await.unwrap(), []);
+    let tokens: Vec<String> = store.tokens(9).await.unwrap().into_iter().map(|token| token.id).collect();
+    assert_eq!(tokens, ["tok_b"]);
     store.close().await;
     let report = PostgresStore::check(&settings).await.unwrap();
-    for what in ["runs", "changes", "interrupts", "workflow", "replies", "webhooks", "blob"] {
+    for what in ["runs", "changes", "interrupts", "workflow", "replies", "webhooks", "blob", "spending", "tokens"] {
         assert!(report.problems.iter().any(|line| line.contains(what)), "{what}: {report:?}");
     }
 }

@@ -31,6 +31,14 @@ async fn many_commits_share_a_transaction() {
 }
 
 #[tokio::test]
+async fn a_light_tenant_overtakes_a_heavy_ones_backlog() {
+    let Some(database) = Database::fresh().await else { return };
+    let store = PostgresStore::open(&Settings::new(database.url.clone())).await.unwrap();
+    baton_store::conformance::turns::a_light_tenant_overtakes_a_backlog(&store).await;
+    store.close().await;
+}
+
+#[tokio::test]
 async fn what_was_acknowledged_survives_a_crash_of_the_server() {
     let Some(cluster) = Cluster::start().await else { return };
     let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(cluster.database().await) };

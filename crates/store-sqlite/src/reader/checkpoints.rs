@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use baton_model::RunId;
-use baton_store::codec::integer;
+use baton_store::codec::{Stored as _, integer};
 use baton_store::{Checkpoint, CheckpointChunk, CheckpointMark, CheckpointReads, Error, SpendingRow};
 use rusqlite::params;
 
-use crate::query::{bound, list, one};
+use crate::query::{bound, list, list_whole, one};
 use crate::rows;
 use crate::store::SqliteStore;
 
@@ -53,7 +53,11 @@ impl CheckpointReads for SqliteStore {
     async fn run_spending(&self, run: &RunId) -> Result<Option<SpendingRow>, Error> {
         let run = run.clone();
         let sql = format!("SELECT {} FROM spending WHERE run = ?1", rows::columns::<SpendingRow>());
-        self.readers().read(move |c| one(c, &sql, [run.as_str()], rows::stored)).await
+        // The log says what a damaged note does not.
+        let read = move |c: &rusqlite::Connection| {
+            Ok(list_whole(c, SpendingRow::TABLE, &sql, [run.as_str()], rows::stored)?.pop())
+        };
+        self.readers().read(read).await
     }
 
     async fn spending(&self, root: &RunId, after: Option<&RunId>, limit: usize) -> Result<Vec<SpendingRow>, Error> {
@@ -64,6 +68,8 @@ impl CheckpointReads for SqliteStore {
             "SELECT {} FROM spending WHERE root = ?1 AND run > ?2 ORDER BY run LIMIT ?3",
             rows::columns::<SpendingRow>()
         );
-        self.readers().read(move |c| list(c, &sql, params![root.as_str(), after, limit], rows::stored)).await
+        self.readers()
+            .read(move |c| list_whole(c, SpendingRow::TABLE, &sql, params![root.as_str(), after, limit], rows::stored))
+            .await
     }
 }

@@ -1,10 +1,11 @@
 //! What is asked about runners.
 
 use async_trait::async_trait;
+use baton_store::codec::Stored as _;
 use baton_store::{Error, RunnerReads, RunnerRow, StepRow, StepState, TokenRow};
 use rusqlite::params;
 
-use crate::query::{bound, list, one};
+use crate::query::{bound, list, list_whole, one};
 use crate::rows;
 use crate::store::SqliteStore;
 
@@ -12,7 +13,8 @@ use crate::store::SqliteStore;
 impl RunnerReads for SqliteStore {
     async fn tokens(&self, limit: usize) -> Result<Vec<TokenRow>, Error> {
         let sql = format!("SELECT {} FROM tokens ORDER BY id LIMIT ?1", rows::columns::<TokenRow>());
-        self.readers().read(move |c| list(c, &sql, [bound(limit)], rows::stored)).await
+        // One that is damaged lets nobody in.
+        self.readers().read(move |c| list_whole(c, TokenRow::TABLE, &sql, [bound(limit)], rows::stored)).await
     }
 
     async fn token(&self, hash: &str) -> Result<Option<TokenRow>, Error> {

@@ -23,6 +23,12 @@ async fn what_is_queued_while_the_disk_is_busy_shares_a_transaction() {
 }
 
 #[tokio::test]
+async fn a_light_tenant_overtakes_a_heavy_ones_backlog() {
+    let dir = tempfile::tempdir().unwrap();
+    baton_store::conformance::turns::a_light_tenant_overtakes_a_backlog(&SqliteStore::open(dir.path()).unwrap()).await;
+}
+
+#[tokio::test]
 async fn a_conflict_inside_a_transaction_spares_the_commits_around_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path()).unwrap();

@@ -9,6 +9,9 @@ use baton_store::reads::*;
 use baton_store::{Journal as _, RunFilter, VersionedStoreId};
 use baton_store_sqlite::SqliteStore;
 
+/// How many times as long as the cheapest full page any list may take.
+const MOST: u32 = 500;
+
 const FILL: &str = r#"
 INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, busy, tags, root, parent,
     summary, first_memory, first_workspace)
@@ -91,6 +94,7 @@ async fn lists_of_a_million_runs() {
         ("text: nothing", RunFilter { text_prefix: tag("nothing"), ..acme() }),
         ("text: all runs", RunFilter { text_prefix: tag("run_"), ..acme() }),
     ];
+    let mut slowest: Vec<(Duration, &str, usize)> = Vec::new();
     for (name, filter) in filters {
         let mut page = store.runs(&filter).await.unwrap();
         let (found, mut taken) = (page.items.len(), Vec::new());
@@ -104,7 +108,14 @@ async fn lists_of_a_million_runs() {
         taken.sort();
         let p95: Duration = taken[taken.len() * 95 / 100];
         println!("{name:24} {found:3} found, p50 {:?}, p95 {p95:?}", taken[taken.len() / 2]);
+        slowest.push((p95, name, found));
     }
+    // Against the cheapest full page of the same run, so that it holds on any machine: a page reads 50 runs, may look at 4,000,
+    // and would take thousands of times as long if it went through all of them.
+    let cheapest = slowest.iter().filter(|(.., found)| *found == 50).min().unwrap();
+    let worst = slowest.iter().max().unwrap();
+    println!("p95 between {cheapest:?} and {worst:?}");
+    assert!(worst.0 <= cheapest.0 * MOST, "{worst:?} is more than {MOST} times {cheapest:?}");
     let acme = TenantId::new("acme");
     let begun = Instant::now();
     let counts = store.run_counts(&acme).await.unwrap();

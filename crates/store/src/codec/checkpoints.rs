@@ -5,6 +5,7 @@ use baton_model::{Digest, RunId};
 use super::column::{Column, bytes, integer, text, texts};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
+use super::sum_columns::Sum;
 use super::values::Values;
 use crate::{Checkpoint, CheckpointChunk, SpendingRow};
 
@@ -55,6 +56,7 @@ impl Stored for SpendingRow {
     const TABLE: &'static str = "spending";
     const COLUMNS: &'static [Column] = &[text("run"), text("root"), integer("seq"), text("body")];
     const KEY: &'static [&'static str] = &["run"];
+    const SUMS: &'static [Sum] = &[Sum { column: "sum", of: &["run", "root", "seq", "body"] }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         let (run, root) = (RunId::new(row.text("run")?), RunId::new(row.text("root")?));

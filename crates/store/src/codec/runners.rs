@@ -5,6 +5,7 @@ use baton_model::{RunId, TenantId};
 use super::column::{Column, integer, text};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
+use super::sum_columns::Sum;
 use super::values::Values;
 use crate::{RunnerRow, StepRow, StepState, TokenRow};
 
@@ -22,6 +23,10 @@ impl Stored for TokenRow {
         integer("expires_at"),
     ];
     const KEY: &'static [&'static str] = &["id"];
+    const SUMS: &'static [Sum] = &[Sum {
+        column: "sum",
+        of: &["id", "kind", "tenant", "subject", "name", "hash", "scopes", "created_at", "expires_at"],
+    }];
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {

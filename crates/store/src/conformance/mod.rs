@@ -23,6 +23,7 @@ mod runners;
 pub mod sample;
 mod shared;
 mod suspects;
+pub mod turns;
 mod versioned;
 
 use crate::Store;

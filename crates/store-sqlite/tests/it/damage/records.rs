@@ -116,6 +116,11 @@ async fn whatever_is_changed_of_a_row_is_noticed() {
         ("UPDATE changes SET expires_at = 5 WHERE content IS NOT NULL".to_owned(), "changes"),
         ("UPDATE ledgers SET version = version + 1".to_owned(), "ledgers"),
         ("UPDATE blobs SET bytes = zeroblob(length(bytes))".to_owned(), "blobs"),
+        ("UPDATE spending SET body = replace(body, '1', '2')".to_owned(), "spending"),
+        ("UPDATE spending SET seq = seq - 1".to_owned(), "spending"),
+        ("UPDATE tokens SET tenant = 'other'".to_owned(), "tokens"),
+        ("UPDATE tokens SET expires_at = expires_at + 1 WHERE expires_at IS NOT NULL".to_owned(), "tokens"),
+        ("UPDATE tokens SET expires_at = NULL WHERE expires_at IS NOT NULL".to_owned(), "tokens"),
         ("UPDATE run_counts SET count = count + 1".to_owned(), "counts"),
         ("DELETE FROM run_tags WHERE tag = 'tag-3'".to_owned(), "tags"),
     ] {
@@ -143,6 +148,28 @@ async fn whatever_is_changed_of_a_row_is_noticed() {
         let report = SqliteStore::check(dir.path()).unwrap();
         assert!(!report.is_sound(), "{what}: {report:?}");
     }
+}
+
+/// A budget must not be spent by what a damaged note says: the log says it too.
+#[tokio::test]
+async fn a_note_of_spending_that_is_damaged_is_as_good_as_none() {
+    let dir = filled().await;
+    let (run, root) = (RunId::new("run_full"), RunId::new("run_root"));
+    let noted = SqliteStore::open(dir.path()).unwrap();
+    let whole = noted.run_spending(&run).await.unwrap().unwrap();
+    assert_eq!(noted.spending(&root, None, 9).await.unwrap(), [whole]);
+    noted.close().await;
+    drop(noted);
+    let store = changed(dir.path(), "UPDATE spending SET body = replace(body, '1', '2')");
+    assert_eq!(store.run_spending(&run).await.unwrap(), None);
+    assert_eq!(store.spending(&root, None, 9).await.unwrap(), []);
+    store.close().await;
+    drop(store);
+    let report = SqliteStore::check(dir.path()).unwrap();
+    assert!(report.wrong.iter().any(|line| line.starts_with("spending: ")), "{report:?}");
+    let accepted = SqliteStore::accept(dir.path()).unwrap();
+    assert!(accepted.rebuilt.iter().any(|line| line.contains("spent")), "{accepted:?}");
+    assert!(SqliteStore::check(dir.path()).unwrap().is_sound(), "the note is gone");
 }
 
 #[tokio::test]

@@ -110,6 +110,11 @@ pub(super) async fn everything_of(store: &SqliteStore) -> Served {
         all.into_iter().map(|hook| (hook.id, hook.tenant, hook.url, hook.events, hook.tags)).collect::<Vec<_>>()
     });
     list(&mut all, "webhooks", webhooks);
+    list(&mut all, "tokens", store.tokens(100).await);
+    list(&mut all, "spending", store.spending(&RunId::new("run_root"), None, 100).await);
+    // A damaged note is as good as none.
+    let spent = store.run_spending(&RunId::new("run_full")).await;
+    list(&mut all, "spent", spent.map(|spent| spent.into_iter().collect::<Vec<_>>()));
     all
 }
 

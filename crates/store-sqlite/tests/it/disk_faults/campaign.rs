@@ -5,6 +5,9 @@ use baton_faulty_disk::{Chance, Fault, Op, Part, What};
 use super::world::{World, after_power_loss, seeds, whole_commits};
 
 const SEEDS: u64 = 6;
+/// Seeds that once lost what was acknowledged: a sync of the log failed, reads or opens failed while it recovered, and
+/// what was written next was added to what the failed sync had not written.
+const FOUND: [u64; 4] = [1023, 1063, 1074, 1089];
 /// Operations per seed.
 const STEPS: u64 = 40;
 /// How often a store may fail to recover before the disk is made well.
@@ -135,11 +138,12 @@ async fn commits(world: &mut World, chance: &mut Chance, totals: &mut Totals) ->
 #[tokio::test]
 async fn what_an_honest_disk_acknowledged_survives_whatever_goes_wrong() {
     let mut totals = Totals::default();
-    for seed in seeds(SEEDS) {
+    let found = if std::env::var_os("TEST_SEED").is_none() { FOUND.as_slice() } else { &[] };
+    for seed in found.iter().copied().chain(seeds(SEEDS)) {
         if let Err(told) = campaign(seed, &mut totals).await {
             panic!("TEST_SEED={seed}: {told}");
         }
     }
-    eprintln!("{} seeds: {totals:?}", seeds(SEEDS).count());
+    eprintln!("{} seeds: {totals:?}", found.len() + seeds(SEEDS).count());
     assert!(totals.refused > 0 && totals.power_losses > 0 && totals.injected > 0, "{totals:?}");
 }

@@ -7,8 +7,11 @@ use baton_faulty_disk::{Disk, VFS};
 use baton_model::RunId;
 use baton_store::conformance::sample::{notes, put, record, row, submit};
 use baton_store::reads::*;
-use baton_store::{CommitError, CommitReceipt, Error, Item, Journal as _, ReadView, RunRow, StoredRecord, Write};
+use baton_store::{
+    CommitError, CommitReceipt, Error, Item, Journal as _, LogChain, ReadView, RunRow, StoredRecord, Write,
+};
 use baton_store_sqlite::{SqliteOptions, SqliteStore};
+use parking_lot::Mutex;
 
 /// Commits go to these in turn.
 pub(super) const RUNS: u64 = 3;
@@ -18,19 +21,21 @@ pub(super) fn run(number: u64) -> String {
 }
 
 /// What commit `number` writes, if all before it are there: a record to one of the runs, a change to the memory they
-/// share, and a file of this size.
-pub(super) fn writes(number: u64, size: usize) -> Vec<Write> {
+/// share, and a file of this size. Its run's log ends like this before it, and like what comes back after it.
+pub(super) fn writes(number: u64, size: usize, before: LogChain) -> (Vec<Write>, LogChain) {
     let (id, expected) = (run(number % RUNS), number / RUNS);
     // As large as a file of this commit would be, and different in each.
     let body = format!("{{\"commit\":{number},\"filler\":\"{}\"}}", format!("{number:08}").repeat(size / 8));
-    let records = vec![StoredRecord { body, ..record(expected) }];
-    let row = RunRow { next_seq: expected + 1, ..row(&id) };
+    let mut records = vec![StoredRecord { body, ..record(expected) }];
+    let mut row = RunRow { next_seq: expected + 1, chain: before, ..row(&id) };
     let change = put(number + 1, &format!("key-{}", number % 7));
     let item = change.item.map(|item| Item { content: number.to_string(), ..item });
     let create = (expected == 0).then(|| Write::CreateRun(RunRow { next_seq: 0, ..row.clone() }));
+    row.seal(&mut records);
+    let after = row.chain;
     let append = Write::Append { row, expected, records };
     let change = Write::Change { ledger: notes(), change: baton_store::Change { item, ..change } };
-    create.into_iter().chain([append, change]).collect()
+    (create.into_iter().chain([append, change]).collect(), after)
 }
 
 /// So many seeds, unless the environment says otherwise.
@@ -62,10 +67,12 @@ pub(super) async fn whole_commits(store: &SqliteStore) -> Result<u64, String> {
         for (seq, record) in (0..).zip(&records) {
             let commit = seq * RUNS + number;
             let size = record.body.len();
-            let Write::Append { records: written, .. } = &writes(commit, filler(size))[usize::from(seq == 0)] else {
+            let written = writes(commit, filler(size), LogChain::default()).0;
+            let Write::Append { records: written, .. } = &written[usize::from(seq == 0)] else {
                 return Err("not what a commit is".to_owned());
             };
-            if *record != written[0] {
+            // Its checksum was compared when it was read.
+            if *record != (StoredRecord { sum: record.sum, ..written[0].clone() }) || record.sum.is_none() {
                 return Err(format!("record {seq} of {id} is {record:?}"));
             }
         }
@@ -109,10 +116,21 @@ pub(super) async fn reopened(dir: &Path) -> Result<u64, String> {
     }
     let store = open(dir).map_err(|error| format!("it does not open: {error}"))?;
     let count = whole_commits(&store).await?;
-    submit(&store, writes(count, 8)).await.map_err(|error| format!("it takes nothing more: {error}"))?;
+    let next = writes(count, 8, ends(&store).await?[(count % RUNS) as usize]).0;
+    submit(&store, next).await.map_err(|error| format!("it takes nothing more: {error}"))?;
     let after = whole_commits(&store).await?;
     store.close().await;
     if after == count + 1 { Ok(count) } else { Err(format!("{after} after {count} and one more")) }
+}
+
+/// How the logs of all runs end.
+async fn ends(store: &SqliteStore) -> Result<Vec<LogChain>, String> {
+    let mut all = Vec::new();
+    for number in 0..RUNS {
+        let row = store.run(&RunId::new(run(number))).await.map_err(|error| format!("it does not read: {error}"))?;
+        all.push(row.map(|row| row.chain).unwrap_or_default());
+    }
+    Ok(all)
 }
 
 pub(super) struct World {
@@ -123,6 +141,8 @@ pub(super) struct World {
     pub(super) acknowledged: u64,
     /// Failed commits that were there all the same afterwards.
     pub(super) there_after_all: u64,
+    /// How the logs of all runs end, with what was submitted.
+    ends: Mutex<Vec<LogChain>>,
 }
 
 impl World {
@@ -131,7 +151,8 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::of(dir.path(), seed);
         let store = open(dir.path()).unwrap();
-        let mut world = Self { disk, store, dir, acknowledged: 0, there_after_all: 0 };
+        let ends = Mutex::new(ends(&store).await.unwrap());
+        let mut world = Self { disk, store, dir, acknowledged: 0, there_after_all: 0, ends };
         for _ in 0..RUNS {
             world.commit(100).await.unwrap();
         }
@@ -139,7 +160,10 @@ impl World {
     }
 
     pub(super) fn submit(&self, number: u64, size: usize) -> CommitReceipt {
-        submit(&self.store, writes(number, size))
+        let end = &mut self.ends.lock()[(number % RUNS) as usize];
+        let (writes, after) = writes(number, size, *end);
+        *end = after;
+        submit(&self.store, writes)
     }
 
     /// The next commit, waited for.
@@ -156,6 +180,7 @@ impl World {
         if !(self.acknowledged..=attempted).contains(&count) {
             return Err(format!("{count} are there of {} acknowledged", self.acknowledged));
         }
+        *self.ends.lock() = ends(&self.store).await?;
         self.there_after_all += count - self.acknowledged;
         self.acknowledged = count;
         Ok(())
