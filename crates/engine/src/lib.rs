@@ -41,6 +41,7 @@ mod run_options;
 mod schema;
 mod size;
 mod state;
+mod step_work;
 mod transcript;
 mod view;
 
@@ -62,6 +63,7 @@ pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};
+pub use step_work::{MOST_MEMO_BYTES, StepAsked, StepWork};
 pub use transcript::Transcript;
 pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 

@@ -39,6 +39,7 @@ mod ratify;
 mod request;
 mod resolve;
 mod start;
+mod step_work;
 pub(crate) mod suspend;
 mod thought;
 mod tool;
