@@ -49,7 +49,7 @@ pub use apply::apply;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, CheckpointChunk, Unusable};
 pub use command::{Actor, ChildOutcome, Command, Made, Refusal, RefusalKind, Returned, Start};
-pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
+pub use decide::{UNKNOWN_EFFECT, bounded_reply, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding, outstanding_besides_requests};
 pub use fold::{IllegalRecord, evolve};
 pub use list_view::{ListView, list_view};
