@@ -10,9 +10,7 @@ use crate::command::{Refusal, RefusalKind};
 use crate::depth;
 use crate::invocation::OpenCall;
 use crate::state::{Phase, RunState};
-use crate::step_work::{
-    MOST_CALLS, MOST_KEY_CHARS, MOST_KEYS, MOST_MEMO_BYTES, MOST_MEMO_BYTES_OF_STEP, StepAsked,
-};
+use crate::step_work::{MOST_CALLS, MOST_KEY_CHARS, MOST_KEYS, MOST_MEMO_BYTES, MOST_MEMO_BYTES_OF_STEP, StepAsked};
 
 /// A model has answered the step. It is recorded even if nobody knows by now what became of the step: it has been paid for.
 pub(super) fn asked(

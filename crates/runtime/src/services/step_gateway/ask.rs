@@ -22,11 +22,7 @@ use crate::{Error, ErrorKind};
 impl StepGateway {
     /// The answer to what a step asks. Whoever hangs up does not stop it: the answer is paid for, and kept for the next
     /// time.
-    pub(crate) async fn ask(
-        self: &Arc<Self>,
-        claims: &StepClaims,
-        question: StepQuestion,
-    ) -> Result<StepReply, Error> {
+    pub(crate) async fn ask(self: &Arc<Self>, claims: &StepClaims, question: StepQuestion) -> Result<StepReply, Error> {
         let leased = self.leased(claims).await?;
         if self.model_calls.models.get(&question.semantic.provider).is_none() {
             return Err(no_such_model(&question.semantic.provider, &question.semantic.model));

@@ -23,8 +23,9 @@ impl StepGateway {
         let bytes = json::size(&value);
         if bytes > MOST_MEMO_BYTES as u64 {
             let message = format!("The value has {bytes} bytes, more than the {MOST_MEMO_BYTES} that are kept.");
-            return Err(Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message)
-                .with("limitBytes", MOST_MEMO_BYTES));
+            return Err(
+                Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", MOST_MEMO_BYTES)
+            );
         }
         let value = redact_value(&value, &self.secrets);
         self.tasks.see_through(self, move |room| async move { room.keep_leased(&leased, key, value).await }).await
