@@ -79,6 +79,8 @@ impl StepGateway {
             cap: None,
         };
         let hold = self.reserve(leased, &asked, (&state, &row)).await?;
+        // A run that goes on meanwhile need not be copied for whoever only looked at it.
+        drop((state, row));
         let cap = hold.as_ref().and_then(|hold| hold.cap());
         let limited = capped(&asked, cap).unwrap_or(asked);
         let turn = self.model_calls.turns.turn(&limited.semantic.provider, &leased.step.tenant).await?;

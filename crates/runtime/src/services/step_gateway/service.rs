@@ -75,7 +75,8 @@ impl StepGateway {
         let (step, ends_at) = match self.runner_board.lease_of(&key, &claims.runner, claims.seq, now) {
             LeaseOf::Leased(step, ends_at) => (step, ends_at),
             LeaseOf::Over => return Err(not_leased()),
-            LeaseOf::Elsewhere => {
+            LeaseOf::NotHere if self.storage.shared().is_none() => return Err(not_leased()),
+            LeaseOf::NotHere | LeaseOf::Elsewhere => {
                 let row = self.store.step(&key).await?.filter(|row| row.state == StepState::Leased);
                 let body = row.as_ref().and_then(StepBody::read).ok_or_else(not_leased)?;
                 let has = |given: &crate::services::runners::rows::Given| {

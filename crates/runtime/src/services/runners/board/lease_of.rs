@@ -11,6 +11,8 @@ pub(crate) enum LeaseOf {
     Leased(Arc<Step>, Timestamp),
     /// It does not, or nobody wants it any more.
     Over,
+    /// Nobody has it, as far as this host has heard. Of another host it may not have heard yet.
+    NotHere,
     /// Another host gave it away, or this one does not know it yet: the store says more.
     Elsewhere,
 }
@@ -31,7 +33,8 @@ impl Board {
                     None => LeaseOf::Over,
                 }
             }
-            Place::With { .. } | Place::Queued { .. } | Place::Lost { .. } => LeaseOf::Over,
+            Place::With { .. } => LeaseOf::Over,
+            Place::Queued { .. } | Place::Lost { .. } => LeaseOf::NotHere,
         }
     }
 }
