@@ -12,10 +12,13 @@ use crate::sse::{KEEPALIVE, Pieces};
 
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<StepReply, Error>> + Send>>;
 
+/// Writes the answer down, once.
+type Write = Box<dyn FnOnce(&StepReply) -> Vec<u8> + Send>;
+
 pub(crate) struct AnswerFeed {
     answering: Answering,
     shutdown: CancellationToken,
-    write: Option<Box<dyn FnOnce(&StepReply) -> Vec<u8> + Send>>,
+    write: Option<Write>,
     heartbeat_at: Instant,
 }
 

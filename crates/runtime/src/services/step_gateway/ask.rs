@@ -9,7 +9,7 @@ use baton_provider::NoSink;
 use baton_store::RunRow;
 use serde_json::json;
 
-use super::dispatches::{Asking, Source};
+use super::dispatches::Source;
 use super::service::{LeasedStep, StepGateway, not_leased, work_of};
 use super::{LONGEST_CALL_MS, StepQuestion, StepReply};
 use crate::clock::RETRY_MS;
@@ -101,7 +101,9 @@ impl StepGateway {
                 let reply = bounded_reply(&reply);
                 let cost_usd = self.model_calls.cost(&limited, &reply);
                 let at = self.note(leased, made(Some(reply.clone()), reply.usage, cost_usd), until).await?;
-                asking.map(Asking::answered);
+                if let Some(asking) = asking {
+                    asking.answered();
+                }
                 Ok(StepReply { reply, id: name, at, recorded: false })
             }
             Err(no_answer) => {
