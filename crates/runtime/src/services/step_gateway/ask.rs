@@ -150,8 +150,9 @@ fn name_of(leased: &LeasedStep, request: &str, place: usize) -> String {
     digest.as_str()[..32].to_owned()
 }
 
-pub(super) fn no_such_model(provider: &str, model: &str) -> Error {
-    let message = format!("There is no model `{provider}/{model}` here. Models are called `provider/model`.");
+fn no_such_model(provider: &str, model: &str) -> Error {
+    let name = if provider.is_empty() { model.to_owned() } else { format!("{provider}/{model}") };
+    let message = format!("There is no model `{name}` here. Models are called `provider/model`.");
     Error::new(ErrorKind::NotFound, code::MODEL_NOT_FOUND, message)
 }
 
