@@ -412,6 +412,10 @@ export type Iteration = {
     bound: number;
     turn: number;
 };
+/** A value to be kept. */
+export type KeepValue = {
+    value: Json;
+};
 export type LastFailure = {
     at: string;
     /** What was answered; absent if nothing was. */
@@ -993,6 +997,13 @@ export type StepResultTaken = {
     accepted: boolean;
     /** It was there before. */
     duplicate: boolean;
+};
+/** The value that counts. */
+export type StepValue = {
+    /** It was not there before; only where one is kept. */
+    created?: boolean;
+    key: string;
+    value: Json;
 };
 export type Storage = {
     bytes?: number;

@@ -467,6 +467,11 @@ export type Iteration = {
   turn: number;
 };
 
+/** A value to be kept. */
+export type KeepValue = {
+  value: Json;
+};
+
 export type LastFailure = {
   at: string;
   /** What was answered; absent if nothing was. */
@@ -1118,6 +1123,14 @@ export type StepResultTaken = {
   accepted: boolean;
   /** It was there before. */
   duplicate: boolean;
+};
+
+/** The value that counts. */
+export type StepValue = {
+  /** It was not there before; only where one is kept. */
+  created?: boolean;
+  key: string;
+  value: Json;
 };
 
 export type Storage = {

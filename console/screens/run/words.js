@@ -127,6 +127,7 @@ const FACTS = {
   "baton.tools.missing": (p) => `${p.agentId} works without ${(p.tools ?? []).join(", ")}: nothing here answers to that`,
   "baton.runner.waiting": (p) => `${p.toolName} waits for a runner, at most ${number(Math.ceil(p.waitForRunnerMs / 1000))} s`,
   "baton.tool.progress": (p) => `${p.toolName}: ${number(p.progress)}${p.total === undefined ? "" : ` of ${number(p.total)}`}${p.message ? `, ${p.message}` : ""}`,
+  "baton.step.memo": (p) => `${p.toolName} keeps ${p.key}, ${number(p.bytes)} bytes`,
   "baton.effect.retried": (p) => `${p.toolName}: ${p.verify ? "looked up" : "called again with the same key"}`,
   "baton.model.retried": (p) => `${p.provider}/${p.model} is asked again: ${p.error?.message ?? ""}`,
   "cap.breached": (p) => `${p.kind}: ${number(Number(p.observed))} is more than ${number(Number(p.limit))}`,

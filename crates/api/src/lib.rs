@@ -19,6 +19,7 @@ mod run;
 mod run_list;
 mod runner;
 mod state;
+mod step;
 mod transfer;
 mod webhook;
 mod workflow;
@@ -45,6 +46,7 @@ pub use runner::{
     StepResultTaken, StepResults, StepResultsTaken,
 };
 pub use state::{RunSurroundings, StateAt, Surroundings};
+pub use step::{KeepValue, StepToken, StepValue};
 pub use transfer::{ExportFooter, ImportedRun};
 pub use webhook::{
     DeadLetter, DeadLetterList, NewWebhook, Redelivery, Webhook, WebhookFailure, WebhookList, WebhookSecret,

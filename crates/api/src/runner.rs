@@ -4,6 +4,8 @@ use baton_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::StepToken;
+
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -265,6 +267,9 @@ pub struct DispatchContext {
     pub traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
+    /// Opens the model gateway and the memo of this step, for as long as the runner has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_token: Option<StepToken>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

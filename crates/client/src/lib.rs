@@ -33,7 +33,7 @@ pub use baton_api::{
     DispatchContext, DispatchFrame, NewRunnerToken, RegisterRunner, Runner, RunnerCapabilities, RunnerList,
     RunnerRegistered, RunnerReports, RunnerTokenEntry, RunnerTokenList, RunnerTokenMade, RunnerToolEntry, RunnerTools,
     RunnerWork, StepLease, StepName, StepReport, StepReportState, StepResult, StepResultError, StepResultOutcome,
-    StepResultTaken, StepResults, StepResultsTaken,
+    StepResultTaken, StepResults, StepResultsTaken, StepToken,
 };
 pub use runners::{DispatchStream, Dispatched, RunnerClient};
 

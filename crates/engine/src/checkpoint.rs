@@ -27,7 +27,7 @@ use crate::state::{
 use crate::transcript::Transcript;
 
 /// The layout of a checkpoint. One of another layout is as good as none.
-pub const CHECKPOINT_FORMAT: u32 = 1;
+pub const CHECKPOINT_FORMAT: u32 = 2;
 
 /// A state that can be written down.
 pub struct Checkpoint {

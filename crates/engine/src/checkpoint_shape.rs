@@ -10,6 +10,7 @@ use crate::envelope::Asked;
 use crate::invocation::{Call, Invocation, Round, Thinking};
 use crate::orchestration::{Stage, Worker};
 use crate::state::{ItemError, ItemRun, ItemWork, Planned, Verdict};
+use crate::step_work::{Answered, StepWork};
 
 /// Asked to read a type, it says what the type's fields are.
 struct Shape;
@@ -75,6 +76,8 @@ fn what_is_kept_changes_with_the_number_of_the_format() {
         shape_of::<Thinking>(),
         shape_of::<Round>(),
         shape_of::<Call>(),
+        shape_of::<StepWork>(),
+        shape_of::<Answered>(),
         shape_of::<Asked>(),
         shape_of::<ReadVersion>(),
         shape_of::<ChannelState>(),
@@ -91,7 +94,7 @@ fn what_is_kept_changes_with_the_number_of_the_format() {
 }
 
 const SHAPE: &str = "
-format 1
+format 2
 KeptRead: start outputs children decisions maps nodes run next_seq last_at phase edges ready active variables
     writers read_version workspace channels executions interrupts settled live turns decision transcript reported
     agent worker cost dispatches batch error cancelled_by_parent reserved bytes
@@ -115,7 +118,9 @@ Stage: Pending Dispatching Running Completed Harvested Withheld Failed Cancelled
 Invocation: id brief rule transcript rounds over thinking reasoned
 Thinking: pieces text
 Round: reply calls
-Call: id seq asked outcome unknown again verify waits told_waiting
+Call: id seq asked outcome unknown again verify waits told_waiting work
+StepWork: answers memo memo_bytes
+Answered: request dispatch seq
 Asked: before room nudge prose
 ReadVersion: version own
 ChannelState: Single List

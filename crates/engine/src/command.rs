@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::budget::{Shortage, Spent, Unaffordable};
 use crate::node_request::{Answer, NodeRequest, Written};
+use crate::step_work::StepAsked;
 
 /// Something the world says.
 #[derive(Clone, Debug)]
@@ -103,6 +104,19 @@ pub enum Command {
         progress: f64,
         total: Option<f64>,
         message: Option<String>,
+    },
+    /// The program that has a call in hand has asked a model.
+    StepAsked {
+        node: NodeId,
+        call_id: String,
+        asked: Box<StepAsked>,
+    },
+    /// The program that has a call in hand keeps a value.
+    StepKept {
+        node: NodeId,
+        call_id: String,
+        key: String,
+        value: Value,
     },
     /// The shell's answer to a node that asked before it starts.
     RequestAnswered {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::plan::Kind;
 use crate::schema::{Schema, SchemaCache};
+use crate::step_work::StepWork;
 use crate::transcript::Transcript;
 
 /// What a summary of a thought may have: about 512 tokens.
@@ -77,6 +78,9 @@ pub(crate) struct Call {
     pub(crate) waits: bool,
     /// It was said that no runner has taken it yet.
     pub(crate) told_waiting: bool,
+    /// What the program that makes it has asked and kept.
+    #[serde(default)]
+    pub(crate) work: StepWork,
 }
 
 impl Call {
@@ -91,6 +95,7 @@ impl Call {
             verify: false,
             waits: false,
             told_waiting: false,
+            work: StepWork::default(),
         }
     }
 

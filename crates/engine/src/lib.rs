@@ -41,6 +41,7 @@ mod run_options;
 mod schema;
 mod size;
 mod state;
+mod step_work;
 mod transcript;
 mod view;
 
@@ -48,7 +49,7 @@ pub use apply::apply;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, CheckpointChunk, Unusable};
 pub use command::{Actor, ChildOutcome, Command, Made, Refusal, RefusalKind, Returned, Start};
-pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
+pub use decide::{UNKNOWN_EFFECT, bounded_reply, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding, outstanding_besides_requests};
 pub use fold::{IllegalRecord, evolve};
 pub use list_view::{ListView, list_view};
@@ -62,6 +63,7 @@ pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};
+pub use step_work::{MOST_MEMO_BYTES, StepAsked, StepWork};
 pub use transcript::Transcript;
 pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 

@@ -38,6 +38,7 @@ pub mod code {
 
     codes! {
         APPROVAL_REJECTED = "approval_rejected";
+        BUDGET_EXCEEDED = "budget_exceeded";
         BUDGET_EXHAUSTED = "budget_exhausted";
         BUDGET_MODEL_DENIED = "budget_model_denied";
         CAPABILITY_NOT_PROVIDED = "capability_not_provided";
@@ -89,6 +90,7 @@ pub mod code {
         MEMORY_FULL = "memory_full";
         METHOD_NOT_ALLOWED = "method_not_allowed";
         MOCK_PROVIDER_FORBIDDEN = "mock_provider_forbidden";
+        MODEL_NOT_FOUND = "model_not_found";
         MODEL_NOT_SUPPORTED = "model_not_supported";
         NESTING_LIMIT_EXCEEDED = "nesting_limit_exceeded";
         NODE_TIMEOUT = "node_timeout";

@@ -1,7 +1,9 @@
 //! Tools: what an agent may call, and what comes back.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{TenantId, TraceContext};
 
@@ -108,6 +110,18 @@ pub struct ToolRequest {
     pub trace: Option<TraceContext>,
     pub timeout_ms: Option<u64>,
     pub runner: RunnerRequirement,
+    /// What the callee is told beside it, where it can be.
+    pub beside: Beside,
+}
+
+/// Members of a call's metadata. What they say is for the callee alone, and is never printed.
+#[derive(Clone, Default, PartialEq)]
+pub struct Beside(pub Map<String, Value>);
+
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// What came of a call.

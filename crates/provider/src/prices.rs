@@ -33,6 +33,11 @@ impl Prices {
         self.0.is_empty()
     }
 
+    /// The models that have a price of their own.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str).filter(|name| !name.ends_with('*'))
+    }
+
     /// What a call cost, in US dollars; nothing where the model has no price.
     pub fn estimate(&self, model: &str, usage: &Usage) -> Option<f64> {
         self.of(model).map(|price| price.of(usage))

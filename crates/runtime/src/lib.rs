@@ -60,8 +60,9 @@ pub use services::retention_pass::{DueTree, RetentionReport};
 pub use services::runners::{
     DispatchContext, DispatchFrame, NewToken, OutsideStep, ReportedState, ResultFrame, RunnerBearer,
     RunnerCapabilities, RunnerOwner, RunnerRegistration, RunnerReport, RunnerReports, RunnerStream, RunnerToken,
-    RunnerToolListing, RunnerTools, RunnerView, RunnerWork, StepLease, StepName, Told,
+    RunnerToolListing, RunnerTools, RunnerView, RunnerWork, StepClaims, StepLease, StepName, StepToken, Told,
 };
+pub use services::step_gateway::{KeptValue, StepQuestion, StepReply};
 pub use services::webhooks::{
     DeadLetterBounds, DeadLetterView, SignedDelivery, WebhookCarrier, WebhookState, WebhookView,
 };

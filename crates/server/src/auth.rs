@@ -4,6 +4,7 @@
 pub(crate) mod access;
 pub(crate) mod runner;
 pub mod scope;
+pub(crate) mod step;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -107,6 +108,9 @@ async fn key_or_refusal(parts: &Parts, app: &App) -> Result<Arc<Principal>, ApiE
         Err(refused) if refused.status == StatusCode::UNAUTHORIZED && is_runner(parts, app).await => {
             Err(ApiError::forbidden("A runner's token opens the channel of runners and nothing else."))
         }
+        Err(refused) if refused.status == StatusCode::UNAUTHORIZED && is_step(parts, app) => {
+            Err(ApiError::forbidden(STEP_TOKEN))
+        }
         found => found,
     }
 }
@@ -119,6 +123,13 @@ async fn is_runner(parts: &Parts, app: &App) -> bool {
     }
 }
 
+const STEP_TOKEN: &str = "A step's token opens the model gateway and the memo of its step, and nothing else.";
+
+/// Whether a request came with a token of a step.
+fn is_step(parts: &Parts, app: &App) -> bool {
+    bearer(&parts.headers).is_some_and(|token| app.host.step_claims(token).is_some())
+}
+
 /// Whose key a request came with, once it was looked up.
 #[derive(Clone)]
 struct Identified(usize, Arc<Principal>);
@@ -126,7 +137,9 @@ struct Identified(usize, Arc<Principal>);
 /// Looks the key up and remembers it, for whoever asks next. Nobody is refused here.
 pub(crate) fn identify(app: &App, request: &mut Request) -> Option<TenantId> {
     let token = bearer(request.headers())?;
-    let Some((index, principal)) = app.keys.find(token) else { return app.host.runner_tenant(token) };
+    let Some((index, principal)) = app.keys.find(token) else {
+        return app.host.runner_tenant(token).or_else(|| Some(app.host.step_claims(token)?.tenant));
+    };
     let tenant = principal.tenant.clone();
     request.extensions_mut().insert(Identified(index, principal));
     Some(tenant)

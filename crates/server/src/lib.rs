@@ -23,6 +23,7 @@ mod log_tail;
 mod mask;
 mod metrics;
 mod negotiate;
+mod openai;
 mod openapi;
 mod options;
 mod path;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-use crate::routes::operations::{BEARER, Operations, RUNNER};
+use crate::routes::operations::{BEARER, Operations, RUNNER, STEP};
 use crate::routes::table::Table;
 
 /// Replies to which the protocol adds no members. The types cannot say so: clients read them too, and take what they do
@@ -30,6 +30,8 @@ pub(crate) fn value(table: &Table, version: &str) -> Value {
     components.security_schemes.insert(BEARER.to_owned(), bearer.into());
     let runner = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.security_schemes.insert(RUNNER.to_owned(), runner.into());
+    let step = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.security_schemes.insert(STEP.to_owned(), step.into());
     for (schemas, paths) in table.all().map(Operations::document) {
         components.schemas.extend(schemas);
         // A parameter that takes slashes is an ordinary one to readers of the document.

@@ -33,6 +33,7 @@ pub(crate) mod run_list;
 mod runners;
 pub(crate) mod runs;
 pub(crate) mod state;
+mod steps;
 pub(crate) mod system;
 pub(crate) mod table;
 pub(crate) mod tools;

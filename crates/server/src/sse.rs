@@ -20,6 +20,7 @@ use crate::quotas::OpenStream;
 
 pub(crate) use activity::ActivityFeed;
 pub(crate) use feed::{Feed, PAGE, PAGE_BYTES};
+pub(crate) use frame::KEEPALIVE;
 pub(crate) use mode::{Modes, buffer_ms};
 pub(crate) use runner::RunnerFeed;
 

@@ -485,6 +485,11 @@ class Iteration(TypedDict):
     turn: int
 
 
+class KeepValue(TypedDict):
+    """A value to be kept."""
+    value: Any
+
+
 class LastFailure(TypedDict):
     at: str
     status: NotRequired[int]
@@ -1145,6 +1150,14 @@ class StepResultTaken(TypedDict):
     accepted: bool
     duplicate: bool
     """It was there before."""
+
+
+class StepValue(TypedDict):
+    """The value that counts."""
+    created: NotRequired[bool]
+    """It was not there before; only where one is kept."""
+    key: str
+    value: Any
 
 
 class Storage(TypedDict):

@@ -78,6 +78,7 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             let most = payload.get("waitForRunnerMs").and_then(Value::as_u64).unwrap_or_default();
             format!("{} waits for a runner, at most {} s", text("toolName"), most.div_ceil(1000))
         }
+        "baton.step.memo" => format!("{} keeps {}", text("toolName"), text("key")),
         "baton.tool.progress" => {
             let of = |name: &str| payload.get(name).map(Value::to_string).unwrap_or_default();
             let total = payload.get("total").map(|total| format!(" of {total}"));
@@ -350,6 +351,11 @@ mod tests {
                 "baton.runner.waiting",
                 json!({"toolName": "runner:py.work", "callId": "c", "waitForRunnerMs": 120_000}),
                 "baton.runner.waiting | runner:py.work waits for a runner, at most 120 s",
+            ),
+            (
+                "baton.step.memo",
+                json!({"toolName": "runner:py.work", "key": "plan", "bytes": 7}),
+                "baton.step.memo | runner:py.work keeps plan",
             ),
             (
                 "baton.tool.progress",

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use std::io::{BufRead as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -50,6 +50,10 @@ fn program() {
                 while Path::new(&hold).exists() {
                     std::thread::sleep(Duration::from_millis(20));
                 }
+                if message["params"]["arguments"]["ask"] == true {
+                    let said = uses_the_step(&message["params"]["_meta"], &calls);
+                    writeln!(file, "{said}").unwrap();
+                }
                 if Path::new(&format!("{calls}.die")).exists() {
                     std::fs::remove_file(format!("{calls}.die")).unwrap();
                     eprintln!("the program dies");
@@ -66,6 +70,37 @@ fn program() {
             }
         }
     }
+}
+
+/// One request of a program, with what the call's metadata says: who was called, how the answer began, and its body.
+fn http(place: &Value, method: &str, path: &str, body: &Value) -> (u16, bool, Value) {
+    let url = place["baseUrl"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let (address, base) = url.split_once('/').unwrap();
+    let (token, body) = (place["apiKey"].as_str().unwrap(), body.to_string());
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!(
+        "{method} /{base}{path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.contains("x-baton-recorded: true"), serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+/// Asks a model, keeps a value, and says what came of both.
+fn uses_the_step(meta: &Value, calls: &str) -> String {
+    let (models, memo) = (&meta["io.baton/models"], &meta["io.baton/memo"]);
+    let mut tokens = std::fs::OpenOptions::new().create(true).append(true).open(format!("{calls}.tokens")).unwrap();
+    writeln!(tokens, "{}", models["apiKey"].as_str().unwrap()).unwrap();
+    let asked = json!({"model": "script/x", "messages": [{"role": "user", "content": "the question"}]});
+    let (status, recorded, answer) = http(models, "POST", "/chat/completions", &asked);
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    let (kept, _, value) = http(memo, "PUT", "/place", &json!({"value": std::process::id()}));
+    format!("{status} {text} recorded={recorded} kept={kept} value={}", value["value"])
 }
 
 struct Runner {
@@ -95,6 +130,7 @@ fn files(here: &Path) {
         {"when": {"system": "You work", "call": 1},
          "reply": {"tools": [{"name": "runner:own.work", "arguments": {"n": 1}}]}},
         {"when": {"system": "You work"}, "reply": {"text": "done"}},
+        {"when": {"last": "the question"}, "reply": {"text": "the answer"}},
     ]});
     std::fs::write(here.join("script.json"), script.to_string()).unwrap();
     let config =
@@ -308,6 +344,58 @@ fn dev_starts_workers_watches_them_and_takes_them_along() {
     let said = host.kill();
     assert!(said.contains("own | the program is up"), "{said}");
     wait_for("the last is gone", || (!alive(&pids()[2])).then_some(()));
+}
+
+/// Every file below a folder.
+fn bytes_below(folder: &Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        match entry.is_dir() {
+            true => all.extend(bytes_below(&entry)),
+            false => all.extend(std::fs::read(&entry).unwrap_or_default()),
+        }
+    }
+    all
+}
+
+#[test]
+fn a_program_asks_models_and_keeps_values_and_finds_both_when_it_is_called_again() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let config =
+        std::fs::read_to_string(here.join("baton.toml")).unwrap() + "\n[runners.own.tools.work]\ntier = \"read\"\n";
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+    let call = json!({"tool": "runner:own.work", "arguments": {"ask": true}});
+    let flow = Flow::chain("step", &[("step", "vendor.baton.tool", call)]);
+    std::fs::create_dir_all(here.join("workflows")).unwrap();
+    std::fs::write(here.join("workflows/step.json"), flow.build().to_string()).unwrap();
+    let host = host(here, None);
+    let _runner = runner(here);
+    connected(here);
+    std::fs::write(here.join("calls.die"), "").unwrap();
+    let run = baton(here, &["run", "start", "step", "--json"]).expect(0).json()["runId"].as_str().unwrap().to_owned();
+    until(here, &run, is("completed"));
+    let made = calls(here);
+    assert_eq!((made.len(), &made[0]), (4, &made[2]), "the program died and was called again: {made:?}");
+    let place = made[1].rsplit_once("value=").unwrap().1;
+    assert_eq!(made[1], format!("200 the answer recorded=false kept=201 value={place}"));
+    assert_eq!(made[3], format!("200 the answer recorded=true kept=200 value={place}"), "from the log");
+    let snapshot = show(here, &run);
+    assert_eq!(snapshot["metrics"]["openwop.cost.model"], "x", "it counts for the run: {}", snapshot["metrics"]);
+    let tokens = std::fs::read_to_string(here.join("calls.tokens")).unwrap();
+    let tokens: Vec<&str> = tokens.lines().collect();
+    assert!(tokens.len() == 2 && tokens[0] != tokens[1], "each dispatch has its own");
+    let stored = bytes_below(&here.join(".baton"));
+    for token in tokens {
+        assert!(!stored.windows(token.len()).any(|bytes| bytes == token.as_bytes()), "a token is nowhere on the disk");
+        assert!(!said(here).contains(token));
+        let late = json!({"baseUrl": format!("{}/v1/host/baton/steps/memo", host.url), "apiKey": token});
+        assert_eq!(http(&late, "GET", "/place", &Value::Null).0, 409, "the step is over");
+        let other = json!({"baseUrl": format!("{}/v1", host.url), "apiKey": token});
+        assert_eq!(http(&other, "GET", "/runs", &Value::Null).0, 403, "it opens nothing else");
+    }
+    assert_eq!(host.stop(), 0);
 }
 
 #[test]

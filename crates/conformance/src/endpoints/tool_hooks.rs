@@ -99,6 +99,7 @@ impl Invoke {
             trace: None,
             timeout_ms: None,
             runner: Default::default(),
+            beside: Default::default(),
         };
         match options.tools.call(&request).await {
             Called::Done(outcome) => outcome,

@@ -313,7 +313,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
 
 /// The answer, kept within what can be read back: what nests too deeply is left out, and the model is told when it
 /// matters.
-pub(super) fn bounded(reply: &ModelReply) -> ModelReply {
+pub fn bounded(reply: &ModelReply) -> ModelReply {
     let mut reply = reply.clone();
     for tool in &mut reply.tools {
         if crate::depth::check("arguments", &tool.arguments).is_err() {

@@ -3,7 +3,9 @@
 use baton_model::{Draft, Timestamp};
 
 use super::model_call::{self, Broken};
-use super::{advance, budget, children, lifecycle, node_request, resolve, start, thought, tool, tool_progress};
+use super::{
+    advance, budget, children, lifecycle, node_request, resolve, start, step_work, thought, tool, tool_progress,
+};
 use crate::command::{Command, Refusal};
 use crate::state::RunState;
 
@@ -39,6 +41,8 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::ToolProgressed { node, call_id, progress, total, message } => {
             Ok(tool_progress::told(state, node, call_id, *progress, *total, message.as_deref()))
         }
+        Command::StepAsked { node, call_id, asked } => step_work::asked(state, node, call_id, asked),
+        Command::StepKept { node, call_id, key, value } => step_work::kept(state, node, call_id, key, value),
         Command::RequestAnswered { node_request, answer } => {
             Ok(node_request::answered(state, node_request, answer, at))
         }

@@ -39,6 +39,7 @@ mod ratify;
 mod request;
 mod resolve;
 mod start;
+mod step_work;
 pub(crate) mod suspend;
 mod thought;
 mod tool;
@@ -55,6 +56,7 @@ mod worker_batch;
 mod worker_report;
 mod writes;
 
+pub use answer::bounded as bounded_reply;
 pub(crate) use answer::verdict;
 pub use command::decide;
 pub(crate) use ending::{give_up, give_up_at};

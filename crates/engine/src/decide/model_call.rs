@@ -168,6 +168,7 @@ impl Used<'_> {
                 cache_key: Some(call.capped(cap).cache_key()),
                 reply,
                 cap,
+                step: None,
             },
         };
         Event::from(event).into()

@@ -133,6 +133,7 @@ pub(super) fn returned(state: &mut RunState, record: &Record, event: &AgentToolR
             let doubted = call.unknown.is_some() || call.again > 0 || call.is_envelope();
             call.outcome = Some(outcome);
             call.unknown = None;
+            call.work = Default::default();
             if doubted {
                 rearm(state, node, &event.call_id, record.at);
             }
@@ -258,7 +259,7 @@ fn round(run: &mut NodeRun) -> Result<&mut Round, String> {
     invocation.rounds.last_mut().ok_or_else(|| "no model asked for a tool".to_owned())
 }
 
-fn open_call<'a>(run: &'a mut NodeRun, id: &str) -> Result<&'a mut Call, String> {
+pub(super) fn open_call<'a>(run: &'a mut NodeRun, id: &str) -> Result<&'a mut Call, String> {
     let call = match (run.invocation.is_some(), run.map.is_some()) {
         (true, _) => at_work(run)?.call_mut(id),
         (false, true) => run.map.as_deref_mut().and_then(|map| map::call(map, id)),

@@ -12,6 +12,7 @@ mod node;
 mod record;
 mod routing;
 mod run;
+mod step_work;
 
 pub(crate) use record::evolve_in_place;
 pub use record::{IllegalRecord, evolve};

@@ -6,10 +6,19 @@ use baton_model::event::{ModelRetried, ProviderUsage};
 use baton_model::{Cost, NodeStatus, Record, Tokens};
 
 use super::lookup::active_node;
+use super::step_work;
 use crate::state::RunState;
 
 pub(super) fn replied(state: &mut RunState, record: &Record, event: &ProviderUsage) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
+    if let Some(answer) = &event.private.step {
+        // One that broke off is no answer; what it took by then is gone all the same.
+        if event.private.reply.is_some() {
+            step_work::answered(state, record, node, answer)?;
+        }
+        spend(state, event);
+        return Ok(());
+    }
     let rule = state.rule();
     let run = &mut state.nodes[node];
     let facts = &event.private;

@@ -8,7 +8,7 @@ use super::lookup::{active_node, known_node};
 use super::node::{self, end_child, settle};
 use super::routing::{set_edges, unqueue};
 use super::run::{end, start};
-use super::{budget, channel, invocation, map, model_call};
+use super::{budget, channel, invocation, map, model_call, step_work};
 use crate::orchestration::Decided;
 use crate::state::{EdgeState, Interrupt, Phase, RunState};
 
@@ -233,6 +233,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::EffectUnknown(event) => invocation::unknown(state, event),
         Event::EffectRetried(event) => invocation::retried(state, record, event),
         Event::RunnerWaiting(event) => invocation::waiting(state, event),
+        Event::StepMemo(event) => step_work::kept(state, record, event),
         Event::EnvelopeRetryAttempted(event) => invocation::asked_again(state, event),
         Event::EnvelopeNlToFormat(event) => invocation::coerced(state, event),
         Event::BudgetReserved(_) => {

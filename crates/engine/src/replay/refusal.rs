@@ -93,7 +93,11 @@ const fn word(kind: EnvelopeKind) -> &'static str {
 
 fn asked_in_process(record: &Record) -> Option<&ProviderUsage> {
     match &record.event {
-        Event::ProviderUsage(usage) if usage.provider == IN_PROCESS && usage.private.reply.is_some() => Some(usage),
+        Event::ProviderUsage(usage) => {
+            // What a step's own program asked is no answer that the node judges.
+            let judged = usage.private.reply.is_some() && usage.private.step.is_none();
+            (usage.provider == IN_PROCESS && judged).then_some(usage)
+        }
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Who is at work in a node: its agent, its model, and the calls that have not come back.
 
 use baton_model::event::Ending;
-use baton_model::{ToolOutcome, ToolSpec};
+use baton_model::{NodeId, ToolOutcome, ToolSpec};
 use serde_json::Value;
 
 use super::parts::{Interrupt, Phase};
@@ -9,6 +9,7 @@ use super::run_state::RunState;
 use crate::invocation::{Call, Invocation, OpenCall, told};
 use crate::node_request::NodeRequest;
 use crate::plan::{AgentOptions, CalledTool, Kind};
+use crate::step_work::StepWork;
 
 impl RunState {
     /// The agent at work in this node, not yet done.
@@ -73,6 +74,13 @@ impl RunState {
 
     pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<OpenCall<'_>> {
         self.open_calls(node).into_iter().find(|open| open.call.id == id)
+    }
+
+    /// What the program that has this call in hand asked and kept, as long as the run waits for it.
+    pub fn step_work(&self, node: &NodeId, call_id: &str) -> Option<&StepWork> {
+        let over = matches!(self.phase, Phase::New | Phase::Ended { .. });
+        let node = self.plan.index.get(node).copied().filter(|node| !over && self.active.contains(node))?;
+        self.open_call(node, call_id).map(|open| &open.call.work)
     }
 
     /// The tool that a question of the shell's is a call of, where it is one.

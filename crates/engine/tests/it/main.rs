@@ -48,6 +48,7 @@ mod remote_children;
 mod replay;
 mod replay_tampered;
 mod requesting;
+mod step_work;
 mod supervisor;
 mod support;
 mod tool_step;

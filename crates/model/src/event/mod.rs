@@ -18,6 +18,7 @@ mod node;
 mod orchestration;
 mod replay;
 mod run;
+mod step;
 mod versioned;
 
 pub use agent::{
@@ -43,7 +44,7 @@ pub use map::{
 };
 pub use model_call::{
     EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelRetried, ModelRetriedFacts,
-    ProviderUsage, ProviderUsageFacts,
+    ProviderUsage, ProviderUsageFacts, StepAnswer,
 };
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
@@ -59,6 +60,7 @@ pub use run::{
     DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
     RunPaused, RunResumed, RunSettings, RunStarted,
 };
+pub use step::{StepMemo, StepMemoFacts};
 pub use versioned::{MemoryDeleted, MemoryWritten, VersionedStoreFacts, WorkspaceUpdated};
 
 use serde::Serialize;
@@ -149,6 +151,7 @@ pub enum PublicPayload<'a> {
     MapStopping(&'a MapStopping),
     RunnerWaiting(&'a RunnerWaiting),
     ToolProgress(&'a ToolProgress),
+    StepMemo(&'a StepMemo),
     Other(&'a Value),
 }
 
@@ -312,6 +315,7 @@ events! {
     MapStopping => "baton.map.stopping", private NodePlace;
     RunnerWaiting => "baton.runner.waiting";
     ToolProgress => "baton.tool.progress";
+    StepMemo => "baton.step.memo", private StepMemoFacts;
 }
 
 impl Event {
@@ -399,6 +403,7 @@ impl Event {
             Self::EffectRetried(e) => Some(&e.node_id),
             Self::RunnerWaiting(e) => Some(&e.node_id),
             Self::ToolProgress(e) => Some(&e.node_id),
+            Self::StepMemo(e) => Some(&e.node_id),
             Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
             Self::LogAppended(e) => Some(&e.node_id),
             Self::EnvelopeRetryExhausted(e) => Some(&e.node_id),

@@ -44,6 +44,21 @@ pub struct ProviderUsageFacts {
     /// The most it might take, where a budget said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u64>,
+    /// Set where the program that has a step asked, and not the node itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Box<StepAnswer>>,
+}
+
+/// A model's answer to the program of a user's own that has a step in hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepAnswer {
+    /// The tool call that is the step.
+    pub call_id: String,
+    /// Of what was asked; see [`crate::cache_key`].
+    pub request: Digest,
+    /// Names the dispatch of the step under which it was asked.
+    pub dispatch: Digest,
 }
 
 /// A model was asked and gave no answer, or half of one. It is asked the same again: the same call under the same key.

@@ -1,6 +1,6 @@
 //! What hosts write to each other.
 
-use baton_engine::{Actor, Command, Returned};
+use baton_engine::{Actor, Command, Returned, StepAsked};
 use baton_model::event::DrainPolicy;
 use baton_model::{Digest, NodeId, RunStatus, Timestamp, ToolOutcome, code};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,19 @@ pub(super) enum ForwardedBody {
         call: String,
         outcome: ToolOutcome,
     },
+    /// The program that has a step in hand has asked a model.
+    StepAsked {
+        node: NodeId,
+        call: String,
+        asked: Box<StepAsked>,
+    },
+    /// The program that has a step in hand keeps a value.
+    StepKept {
+        node: NodeId,
+        call: String,
+        key: String,
+        value: Value,
+    },
 }
 
 impl ForwardedBody {
@@ -53,6 +66,8 @@ impl ForwardedBody {
             {
                 Self::ToolReturned { node, call: call_id, outcome }
             }
+            Command::StepAsked { node, call_id, asked } => Self::StepAsked { node, call: call_id, asked },
+            Command::StepKept { node, call_id, key, value } => Self::StepKept { node, call: call_id, key, value },
             _ => return None,
         })
     }
@@ -69,6 +84,8 @@ impl ForwardedBody {
                 let returned = Returned::Outcome { outcome, written: Vec::new() };
                 Command::ToolReturned { node, call_id: call, returned }
             }
+            Self::StepAsked { node, call, asked } => Command::StepAsked { node, call_id: call, asked },
+            Self::StepKept { node, call, key, value } => Command::StepKept { node, call_id: call, key, value },
         }
     }
 }

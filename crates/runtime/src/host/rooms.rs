@@ -75,6 +75,8 @@ use crate::services::runners::news::RunnerNews;
 use crate::services::runners::registry::RunnerRegistry;
 use crate::services::runners::tokens::RunnerTokens;
 use crate::services::runners::upkeep::RunnerUpkeep;
+use crate::services::step_gateway::dispatches::Dispatches;
+use crate::services::step_gateway::service::StepGateway;
 use crate::services::stored_bytes::StoredBytes;
 use crate::services::timers::Timers;
 use crate::services::tools::service::ToolCalls;
@@ -155,6 +157,7 @@ pub(crate) struct Rooms {
     pub(crate) runner_tokens: Arc<RunnerTokens>,
     pub(crate) runner_channel: Arc<RunnerChannel>,
     pub(crate) runner_upkeep: Arc<RunnerUpkeep>,
+    pub(crate) step_gateway: Arc<StepGateway>,
     /// Kept alive for the ports that lead to it.
     _dispatch: Arc<EffectDispatch>,
 }
@@ -197,7 +200,7 @@ impl Rooms {
         let registering = Arc::new(tokio::sync::Mutex::new(()));
         let replaying = Arc::new(DashSet::new());
         let canary = Arc::new(Canary::default());
-        let runner_board = Arc::new(Board::default());
+        let runner_board = Arc::new(Board::new(options.link_secrets.clone()));
         let runner_news = Arc::new(RunnerNews::default());
         let answering_steps = Arc::new(LoadLocks::default());
 
@@ -406,6 +409,21 @@ impl Rooms {
             storage,
             tasks
         });
+        let step_gateway = room!(StepGateway {
+            runner_board,
+            clock,
+            options,
+            secrets,
+            store,
+            budgets,
+            forwarding,
+            loader,
+            log,
+            model_calls,
+            reads,
+            storage,
+            tasks
+        }, dispatches: Arc::new(Dispatches::default()), keeping: LoadLocks::default());
         let subscriptions = room!(WebhookRegistry { clock, store, webhooks, forwarding, storage });
         let delivery = room!(WebhookDelivery {
             clock,
@@ -573,6 +591,7 @@ impl Rooms {
             runner_tokens,
             runner_channel,
             runner_upkeep,
+            step_gateway,
             _dispatch: dispatch,
         })
     }

@@ -1,12 +1,15 @@
 //! Runners: who may be one, who is, and what they say.
 
+use std::collections::BTreeSet;
+
 use baton_model::{Principal, TenantId};
 use serde_json::{Map, Value};
 
 use crate::services::runners::{
     NewToken, OutsideStep, ResultFrame, RunnerBearer, RunnerRegistration, RunnerReports, RunnerStream, RunnerToken,
-    RunnerTools, RunnerView, RunnerWork,
+    RunnerTools, RunnerView, RunnerWork, StepClaims,
 };
+use crate::services::step_gateway::{KeptValue, StepQuestion, StepReply};
 use crate::{Error, Host};
 
 impl Host {
@@ -75,6 +78,31 @@ impl Host {
     /// A step that no run waits for; see [`OutsideStep`]. Says what came of it, and whether that was known before.
     pub async fn dispatch_outside(&self, step: OutsideStep) -> Result<(Map<String, Value>, bool), Error> {
         self.rooms.runner_channel.dispatch(step).await
+    }
+
+    /// Which step a token is for, if it is one. Whether a runner still has the step is asked with every call.
+    pub fn step_claims(&self, token: &str) -> Option<StepClaims> {
+        self.rooms.step_gateway.claims(token)
+    }
+
+    /// The models that steps may ask by name.
+    pub fn step_models(&self) -> BTreeSet<String> {
+        self.rooms.step_gateway.models()
+    }
+
+    /// The answer of a model to a step. It is on the run's log.
+    pub async fn ask_for_step(&self, claims: &StepClaims, question: StepQuestion) -> Result<StepReply, Error> {
+        self.rooms.step_gateway.ask(claims, question).await
+    }
+
+    /// Keeps a value under a step. The first one under a key counts.
+    pub async fn keep_for_step(&self, claims: &StepClaims, key: String, value: Value) -> Result<KeptValue, Error> {
+        self.rooms.step_gateway.keep(claims, key, value).await
+    }
+
+    /// The value that a step keeps under a key.
+    pub async fn kept_for_step(&self, claims: &StepClaims, key: &str) -> Result<Value, Error> {
+        self.rooms.step_gateway.kept(claims, key).await
     }
 
     pub async fn runner_report(

@@ -16,6 +16,7 @@ pub(crate) mod observers;
 pub(crate) mod retention;
 pub(crate) mod retention_pass;
 pub(crate) mod runners;
+pub(crate) mod step_gateway;
 pub(crate) mod stored_bytes;
 pub(crate) mod timers;
 pub(crate) mod tools;

@@ -79,6 +79,7 @@ mod shared_suspects;
 mod shared_versioned_stores;
 mod shared_webhooks;
 mod sharing;
+mod step_gateway;
 mod step_threads;
 mod tool_steps;
 mod transfer_agents;

@@ -37,7 +37,7 @@ pub fn with(brain: &Arc<Brain>) -> Options {
     options(vec![armed(AGENT, &["runner:py"])], brain, Vec::new(), 512)
 }
 
-fn tiered(brain: &Arc<Brain>, tier: SafetyTier) -> Options {
+pub fn tiered(brain: &Arc<Brain>, tier: SafetyTier) -> Options {
     let said = RunnerToolSettings { tier: Some(tier), ..RunnerToolSettings::default() };
     let pool = PoolSettings { tools: [("work".to_owned(), said)].into(), ..PoolSettings::default() };
     Options { runners: BTreeMap::from([("py".to_owned(), pool)]), ..with(brain) }
@@ -106,6 +106,18 @@ impl Hand {
                 assert_eq!((&context.run_id, &context.step_id), (&frame.run_id, &frame.step_id));
                 *frame
             }
+            other => panic!("a step, not {other:?}"),
+        }
+    }
+
+    /// A step, and what its program may show for it.
+    pub async fn step_with_token(&mut self) -> (DispatchFrame, String) {
+        match self.next().await {
+            Told::Dispatch { frame, context } => {
+                let token = context.step_token.expect("every step of a run has a token");
+                (*frame, token.reveal().to_owned())
+            }
+            Told::Cancel { .. } => Box::pin(self.step_with_token()).await,
             other => panic!("a step, not {other:?}"),
         }
     }

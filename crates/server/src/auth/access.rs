@@ -11,6 +11,7 @@ use baton_model::Scope;
 
 use super::runner::RunnerToken;
 use super::scope::Needs;
+use super::step::{OpenAiStep, StepToken};
 use super::{Allowed, AnyKey, Unasked};
 use crate::app::App;
 use crate::body::Json;
@@ -37,6 +38,8 @@ pub enum Access {
     Scopes(&'static [Scope]),
     /// A token of a runner instead of a key.
     Runner,
+    /// A token of a step that a runner has in hand.
+    Step,
 }
 
 /// An argument of a handler, and what it asks of the caller, if it does.
@@ -55,6 +58,12 @@ impl<S: Needs> Argument for Allowed<S> {
 }
 impl Argument for RunnerToken {
     const ASKS: Option<Access> = Some(Access::Runner);
+}
+impl Argument for StepToken {
+    const ASKS: Option<Access> = Some(Access::Step);
+}
+impl Argument for OpenAiStep {
+    const ASKS: Option<Access> = Some(Access::Step);
 }
 impl<S: Needs> Argument for Unasked<S> {
     const ASKS: Option<Access> = Some(Access::Scopes(S::SCOPES));

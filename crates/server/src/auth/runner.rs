@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use baton_runtime::RunnerBearer;
 
-use super::{bearer, known};
+use super::{STEP_TOKEN, bearer, is_step, known};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -26,6 +26,9 @@ impl FromRequestParts<App> for RunnerToken {
         };
         if let Some(found) = app.host.runner_bearer(token).await? {
             return Ok(Self(found));
+        }
+        if is_step(parts, app) {
+            return Err(ApiError::forbidden(STEP_TOKEN));
         }
         Err(match known(app, &parts.headers) {
             Some(_) => ApiError::forbidden("This needs a runner's token. POST /v1/host/baton/runner-tokens makes one."),

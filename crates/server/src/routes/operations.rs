@@ -34,6 +34,8 @@ struct Documented {
 pub(crate) const BEARER: &str = "bearer";
 /// The scheme of runners' tokens.
 pub(crate) const RUNNER: &str = "runner";
+/// The scheme of the tokens of steps.
+pub(crate) const STEP: &str = "step";
 
 /// The handlers of one path.
 macro_rules! operations {
@@ -91,6 +93,7 @@ impl Documented {
             // A key, which the document asks for everywhere.
             Access::AnyKey => None,
             Access::Runner => Some(vec![SecurityRequirement::new(RUNNER, [""; 0])]),
+            Access::Step => Some(vec![SecurityRequirement::new(STEP, [""; 0])]),
             Access::Scopes(scopes) => {
                 Some(vec![SecurityRequirement::new(BEARER, scopes.iter().map(|scope| scope.as_str()))])
             }

@@ -6,7 +6,7 @@ use super::operations::{Operations, operations, verbatim};
 use super::{
     activity, agents, ancestry, annotations, artifacts, chat, control, conversations, dead_letters, debug_bundle, diff,
     discovery, envelope_schemas, events, fork, health, interrupts, memory, metrics_page, openapi, poll, prompts, prune,
-    quarantine, retention, run_list, runners, runs, state, system, tools, transfer, vendor_extensions, verify,
+    quarantine, retention, run_list, runners, runs, state, steps, system, tools, transfer, vendor_extensions, verify,
     webhook_list, webhooks, workflow_versions, workflows, workspace,
 };
 
@@ -39,6 +39,7 @@ impl Table {
                 ledgers(),
                 webhooks(),
                 runner_channel(),
+                steps_in_hand(),
             ]
             .into_iter()
             .flatten()
@@ -163,6 +164,16 @@ fn runner_channel() -> Vec<Operations> {
         verbatim(operations!(runners::dispatch)),
         operations!(runners::results),
         operations!(runners::reports),
+    ]
+}
+
+/// What programs that have a step in hand may ask. They get back what models said and what they kept, letter by letter.
+fn steps_in_hand() -> Vec<Operations> {
+    vec![
+        operations!(steps::models),
+        verbatim(operations!(steps::chat)),
+        verbatim(operations!(steps::responses)),
+        verbatim(operations!(steps::memo::get, steps::memo::put)),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-pub(super) const KEEPALIVE: &[u8] = b":keepalive\n\n";
+pub(crate) const KEEPALIVE: &[u8] = b":keepalive\n\n";
 /// Sent when there is nothing else yet, so that a reader knows at once that the stream is open.
 pub(super) const OPEN: &[u8] = b":open\n\n";
 

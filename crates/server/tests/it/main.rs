@@ -43,6 +43,7 @@ mod http_runs;
 mod http_secrets;
 mod http_slow_readers;
 mod http_spans;
+mod http_steps;
 mod http_surface;
 mod http_system;
 mod http_transfer;

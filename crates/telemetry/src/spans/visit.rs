@@ -134,7 +134,8 @@ impl Visit {
     pub(super) fn activity(&mut self, known: &Known, event: &ProviderUsage, (at, seq): Moment) -> Span {
         let parent = self.tries.current().or(self.segments.current()).map(|span| Parent { span, remote: false });
         let mut span = activity(known, event, parent, (self.heard_at, at), seq);
-        if let Some(model) = &self.asked {
+        let by_node = event.private.step.is_none();
+        if let Some(model) = self.asked.as_ref().filter(|_| by_node) {
             span.set("gen_ai.request.model", model.as_str());
         }
         self.heard_at = at;

@@ -8,7 +8,7 @@ use baton_model::tool::ToolRequest;
 use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
 use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::handle::ServerHandle;
@@ -94,7 +94,7 @@ async fn attempts(
 }
 
 fn meta(request: &ToolRequest) -> RequestMetaObject {
-    let mut meta = Map::new();
+    let mut meta = request.beside.0.clone();
     meta.insert(IDEMPOTENCY_KEY.to_owned(), request.key.clone().into());
     if let Some(trace) = &request.trace {
         meta.insert("traceparent".to_owned(), trace.parent.clone().into());

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use baton_client::{
     DispatchContext, DispatchFrame, DispatchStream, Dispatched, Error, RegisterRunner, RunnerCapabilities,
-    RunnerClient, RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState,
+    RunnerClient, RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState, StepToken,
 };
-use baton_model::tool::RunnerRequirement;
-use baton_model::tool::{ToolOutcome, ToolRequest};
+use baton_model::tool::{Beside, RunnerRequirement, ToolOutcome, ToolRequest};
 use baton_model::{TenantId, Timestamp, TraceContext, code};
 use baton_tool::mcp::McpServer;
 use baton_tool::{Called, Tool, ToolSource as _};
@@ -36,6 +35,10 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 /// How long a call waits here for a program that is being started again, before another runner may have it.
 const PROGRAM: Duration = Duration::from_secs(5);
 const PROGRAM_POLL: Duration = Duration::from_millis(100);
+
+/// What the program is told of them in the metadata of a call.
+const MODELS: &str = "io.baton/models";
+const MEMO: &str = "io.baton/memo";
 
 pub(super) struct Settings {
     pub(super) pool: String,
@@ -276,7 +279,8 @@ impl Bridge {
                 self.say(&frame.run_id, &frame.step_id, frame.seq, StepReportState::Released, None);
             }
             Next::Begin(cancelled) => {
-                let call = call(Arc::clone(&self.server), self.settings.pool.clone(), frame.clone(), context.cloned());
+                let (host, pool) = (self.client.base_url().to_owned(), self.settings.pool.clone());
+                let call = call(Arc::clone(&self.server), host, pool, frame.clone(), context.cloned());
                 self.calls.spawn(async move {
                     let outcome = tokio::select! {
                         outcome = call => outcome,
@@ -364,7 +368,13 @@ impl Bridge {
 }
 
 /// Calls the program. The key is the step's: made again it is the same call.
-async fn call(server: Arc<McpServer>, pool: String, frame: DispatchFrame, context: Option<DispatchContext>) -> Outcome {
+async fn call(
+    server: Arc<McpServer>,
+    host: String,
+    pool: String,
+    frame: DispatchFrame,
+    context: Option<DispatchContext>,
+) -> Outcome {
     let named = frame.tool.as_deref().and_then(|tool| tool.strip_prefix(pool.as_str())?.strip_prefix('.'));
     let id = format!("mcp:{pool}.{}", named.unwrap_or_default());
     let Some(tool) = server.tools().into_iter().find(|tool| tool.spec().id == id) else {
@@ -374,6 +384,8 @@ async fn call(server: Arc<McpServer>, pool: String, frame: DispatchFrame, contex
         let now = Timestamp::from_millis(jiff::Timestamp::now().as_millisecond());
         context.deadline_at.millis_since(now).max(1)
     });
+    let beside = context.as_ref().and_then(|context| context.step_token.as_ref()).map(|token| beside(&host, token));
+    let beside = beside.unwrap_or_default();
     let trace =
         context.and_then(|context| Some(TraceContext { parent: context.traceparent?, state: context.tracestate }));
     let request = ToolRequest {
@@ -386,6 +398,7 @@ async fn call(server: Arc<McpServer>, pool: String, frame: DispatchFrame, contex
         trace,
         timeout_ms,
         runner: RunnerRequirement::default(),
+        beside,
     };
     let until = Instant::now() + PROGRAM;
     loop {
@@ -399,6 +412,15 @@ async fn call(server: Arc<McpServer>, pool: String, frame: DispatchFrame, contex
             Called::Unknown { reason } => return Outcome::Unknown(reason),
         }
     }
+}
+
+/// Where the program reaches models and what it kept, as long as it has this step in hand.
+fn beside(host: &str, token: &StepToken) -> Beside {
+    let at = |path: &str| {
+        let base = format!("{}/v1/host/baton/steps/{path}", host.trim_end_matches('/'));
+        json!({"baseUrl": base, "apiKey": token.reveal()})
+    };
+    Beside([(MODELS.to_owned(), at("openai/v1")), (MEMO.to_owned(), at("memo"))].into_iter().collect())
 }
 
 fn is_away(outcome: &ToolOutcome) -> bool {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use baton_engine::{Command, RunState};
-use baton_model::{NodeId, RunId, code};
+use baton_model::{Budget, NodeId, RunId, code};
 use baton_store::{RunFilter, RunRow, SpendingRow, Store};
 
 use super::Account;
@@ -16,6 +16,7 @@ use crate::journal::generation::Generation;
 use crate::ports::{Port, TellRuns};
 use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
+use crate::run::tree::root_of;
 use crate::services::budgets::AllInFlight;
 use crate::steps::{StepPool, Stepping, WorkKind};
 use crate::tasks::Tasks;
@@ -46,7 +47,7 @@ impl BudgetAccounts {
         row: &RunRow,
     ) -> Result<Option<Arc<Account>>, Error> {
         let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
-        let root = row.root.as_ref().unwrap_or(&row.id);
+        let root = root_of(row);
         if let Some(account) = live.budgets.get(root) {
             return Ok(Some(account));
         }
@@ -54,6 +55,29 @@ impl BudgetAccounts {
         if let Some(account) = live.budgets.get(root) {
             return Ok(Some(account));
         }
+        let book = self.added_up(live, budget, row).await?;
+        let account = live.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
+        // Somebody may have been answered, and died before telling the others.
+        self.tell_decided(account.take_decided());
+        Ok(Some(account))
+    }
+
+    /// The account of a tree that another host drives, as far as its logs say. Nothing is charged to it here.
+    pub(crate) async fn account_elsewhere(
+        &self,
+        live: &Generation,
+        state: &RunState,
+        row: &RunRow,
+    ) -> Result<Option<Arc<Account>>, Error> {
+        let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
+        let root = root_of(row);
+        let book = self.added_up(live, budget, row).await?;
+        Ok(Some(Arc::new(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)))))
+    }
+
+    /// What all runs of a tree have spent. `row` is one of them.
+    async fn added_up(&self, live: &Generation, budget: &Budget, row: &RunRow) -> Result<BudgetTotals, Error> {
+        let root = root_of(row);
         let mut book = BudgetTotals::new(budget.ceilings);
         // Before the rows, so that none is ahead of its run's.
         let mut notes = self.notes_of(root).await?;
@@ -73,10 +97,7 @@ impl BudgetAccounts {
                 None => break,
             }
         }
-        let account = live.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
-        // Somebody may have been answered, and died before telling the others.
-        self.tell_decided(account.take_decided());
-        Ok(Some(account))
+        Ok(book)
     }
 
     /// What a run that is being loaded has spent so far, if its tree has an account.

@@ -20,6 +20,13 @@ impl NoAnswer {
     }
 }
 
+impl NoAnswer {
+    /// What was used for an answer that broke off.
+    pub(crate) fn used(&self) -> Option<Usage> {
+        self.broken.map(|(usage, _)| usage)
+    }
+}
+
 impl From<Fault> for NoAnswer {
     fn from(fault: Fault) -> Self {
         Self { fault, broken: None }

@@ -210,7 +210,7 @@ impl ModelCalls {
     }
 
     /// What a call cost, where the model that answered has a price, or the one that was asked.
-    fn cost(&self, request: &ModelRequest, reply: &ModelReply) -> Option<f64> {
+    pub(crate) fn cost(&self, request: &ModelRequest, reply: &ModelReply) -> Option<f64> {
         let of = |model: &str| cost(&self.options.prices, &request.semantic.provider, model, &reply.usage);
         reply.model.as_deref().and_then(of).or_else(|| of(&request.semantic.model))
     }
@@ -253,7 +253,7 @@ impl ModelCalls {
 }
 
 /// The request with no more room for its answer than there is to pay for.
-fn capped(request: &ModelRequest, cap: Option<u64>) -> Option<ModelRequest> {
+pub(crate) fn capped(request: &ModelRequest, cap: Option<u64>) -> Option<ModelRequest> {
     let semantic = Arc::new(request.semantic.capped(Some(cap?)).into_owned());
     Some(ModelRequest { semantic, cap, ..request.clone() })
 }

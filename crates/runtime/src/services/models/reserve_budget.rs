@@ -71,7 +71,7 @@ impl ModelCalls {
     }
 
     /// The rule about models, and that money can be counted where it is bounded.
-    fn permitted(&self, account: &Account, request: &ModelRequest) -> Result<(), Fault> {
+    pub(crate) fn permitted(&self, account: &Account, request: &ModelRequest) -> Result<(), Fault> {
         let (provider, model) = (request.semantic.provider.as_str(), request.semantic.model.as_str());
         let why = if !account.budget().allows(provider, model) {
             format!("The run's budget does not allow the model `{model}`.")

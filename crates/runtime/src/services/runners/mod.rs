@@ -13,10 +13,11 @@ pub(crate) mod board;
 pub(crate) mod calls;
 pub(crate) mod channel;
 pub(crate) mod dispatcher;
-mod names;
+pub(crate) mod names;
 pub(crate) mod news;
 pub(crate) mod registry;
-mod rows;
+pub(crate) mod rows;
+pub(crate) mod step_token;
 pub(crate) mod tokens;
 pub(crate) mod upkeep;
 mod view;
@@ -27,6 +28,7 @@ pub use channel::{
 };
 pub use names::RunnerOwner;
 pub use rows::{RunnerCapabilities, RunnerToolListing, RunnerTools};
+pub use step_token::{StepClaims, StepToken};
 pub use tokens::{NewToken, RunnerBearer, RunnerToken};
 pub use view::{RunnerRegistration, RunnerView};
 

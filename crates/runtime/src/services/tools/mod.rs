@@ -65,6 +65,7 @@ impl ToolCalls {
             trace: invocation.trace.clone(),
             timeout_ms: call.timeout_ms,
             runner: call.runner.clone(),
+            beside: Default::default(),
         };
         let called = self.really_call(run, &request).await;
         let outcome = match &called {

@@ -64,6 +64,9 @@ impl Witness {
 
     /// A model is asked: the attempt it is asked in, and every answer before, is on disk.
     pub(super) async fn asked(&self, request: &ModelRequest) {
+        if let [run, call, _] = request.key.split('/').collect::<Vec<_>>()[..] {
+            return self.asked_by_step(run, call).await;
+        }
         let mut parts = request.key.rsplitn(5, '/');
         let mut number = || parts.next().unwrap().parse::<u32>().unwrap();
         let (call, attempt, visit) = (number(), number(), number());
@@ -82,6 +85,16 @@ impl Witness {
         let answers = answers.count();
         if !started || answers != call as usize {
             self.object(format!("{}: started {started}, {answers} answers on disk", request.key));
+        }
+    }
+
+    /// The program that has this call in hand asks: the call is on disk, and its end is not.
+    async fn asked_by_step(&self, run: &str, call: &str) {
+        let Some(log) = self.log(&RunId::new(run)).await else { return };
+        let called = log.iter().any(|event| matches!(event, Event::AgentToolCalled(event) if event.call_id == call));
+        let over = log.iter().any(|event| matches!(event, Event::AgentToolReturned(event) if event.call_id == call));
+        if !called || over {
+            self.object(format!("{run}/{call}: asks with called {called}, over {over} on disk"));
         }
     }
 }

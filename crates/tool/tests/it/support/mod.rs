@@ -47,6 +47,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> ToolRequest {
         }),
         timeout_ms: None,
         runner: Default::default(),
+        beside: Default::default(),
     }
 }
 

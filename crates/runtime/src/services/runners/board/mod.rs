@@ -7,6 +7,7 @@
 //!    └────────────┴─────────────────────────────────────┘                       └──► lost
 //! ```
 
+mod lease_of;
 mod leases;
 mod matching;
 mod stream;
@@ -19,6 +20,7 @@ use baton_store::StepRow;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+pub(crate) use self::lease_of::LeaseOf;
 pub(crate) use self::leases::{Abandoned, Answerable, Held, Said};
 pub(crate) use self::matching::Before;
 pub(crate) use self::stream::Reader;
@@ -50,6 +52,8 @@ pub(crate) enum Standing {
 #[derive(Default)]
 pub(crate) struct Board {
     state: Mutex<State>,
+    /// Sign what programs show for the steps they have in hand.
+    token_secrets: Vec<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -177,6 +181,10 @@ pub(crate) struct RunnerState {
 }
 
 impl Board {
+    pub(crate) fn new(token_secrets: Vec<Vec<u8>>) -> Self {
+        Self { token_secrets, ..Self::default() }
+    }
+
     /// The runners of an owner, by id.
     pub(crate) fn runners(&self, owner: &RunnerOwner) -> Vec<RunnerState> {
         let state = self.state.lock();

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 
 use super::{Board, Granted, Lease, Registration, RunnerOwner};
 use crate::services::runners::LEASE_MS;
-use crate::services::runners::rows::model_of;
+use crate::services::runners::rows::{Step, model_of};
+use crate::services::runners::step_token::{self, StepClaims, StepToken};
 
 /// A step as a runner is shown it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,6 +42,9 @@ pub struct DispatchContext {
     pub traceparent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
+    /// Opens the model gateway and the memo of this step, for as long as the runner has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_token: Option<StepToken>,
 }
 
 /// The next thing to tell a runner.
@@ -159,8 +163,21 @@ impl Board {
             lease_ms: LEASE_MS,
             traceparent: trace.map(|trace| trace.parent.clone()),
             tracestate: trace.and_then(|trace| trace.state.clone()),
+            step_token: self.token_for(step, &reader.id, *seq),
         };
         Some(Told::Dispatch { frame: Box::new(frame), context: Box::new(context) })
+    }
+
+    /// A step that no run waits for has nothing to record under.
+    fn token_for(&self, step: &Step, runner: &str, seq: u64) -> Option<StepToken> {
+        let claims = StepClaims {
+            tenant: step.tenant.clone(),
+            run_id: step.run.clone(),
+            step_id: step.step_id.clone(),
+            runner: runner.to_owned(),
+            seq,
+        };
+        (!step.node.as_str().is_empty()).then(|| step_token::sign(&self.token_secrets, &claims)).flatten()
     }
 
     /// The stream of a runner is open on another host now.
