@@ -244,3 +244,71 @@ pub(crate) enum Held {
     /// Another host, which is there.
     Elsewhere,
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use baton_model::{NodeId, RunId, TenantId};
+    use serde_json::{Map, json};
+
+    use super::super::{Reader, Registration, Told};
+    use super::*;
+    use crate::services::runners::rows::RunnerCapabilities;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn registration() -> Arc<Registration> {
+        let body = json!({
+            "tenant": "acme", "subject": "ann", "runnerId": "r1", "tokenId": "tok", "maxConcurrency": 4,
+            "capabilities": RunnerCapabilities { tools: vec!["py.work".to_owned()], ..Default::default() },
+            "tools": [], "draining": false, "registeredAt": NOW, "seqLimit": 10, "rowVersion": 1, "epoch": 0,
+            "seenAt": NOW,
+        });
+        Arc::new(serde_json::from_value(body).unwrap())
+    }
+
+    fn step(id: &str) -> Arc<Step> {
+        Arc::new(Step {
+            tenant: TenantId::new("acme"),
+            subject: "ann".to_owned(),
+            run: RunId::new("run_a"),
+            step_id: id.to_owned(),
+            node: NodeId::new("n"),
+            tool: "py.work".to_owned(),
+            version: None,
+            inputs: Map::new(),
+            timeout_ms: 60_000,
+            again: 0,
+            trace: None,
+        })
+    }
+
+    fn told(board: &Board, reader: &mut Reader) -> BTreeMap<u64, String> {
+        let mut told = BTreeMap::new();
+        while let Some(Told::Dispatch { frame, .. }) = board.next(reader) {
+            told.insert(frame.seq, frame.step_id);
+        }
+        told
+    }
+
+    /// A host starts again: its runner is back, and has new steps, before the runs that wait for old ones are.
+    #[test]
+    fn a_step_from_before_is_told_though_the_stream_is_further_on() {
+        for (before, expected) in [(None, true), (Some(4), true), (Some(5), false)] {
+            let (board, owner) = (Board::default(), step("x").owner());
+            drop(board.attach(registration(), 0, NOW));
+            let (mut reader, _) = board.open(&owner, ("r1", "tok"), before, (0, NOW)).unwrap();
+            let (_, granted) = board.queue(step("new"), Before::default(), 0, NOW).unwrap();
+            board.durable(&granted.unwrap());
+            assert_eq!(told(&board, &mut reader), [(10, "new".to_owned())].into());
+            let given = vec![Given { runner: "r1".to_owned(), seq: 5 }];
+            let known = Before { version: 1, given, foreign: false };
+            board.adopt(step("old"), known, (NOW.plus_millis(LEASE_MS), NOW), Held::Here);
+            let late: BTreeMap<u64, String> = expected.then(|| (5, "old".to_owned())).into_iter().collect();
+            assert_eq!(told(&board, &mut reader), late, "{before:?}");
+            assert_eq!(told(&board, &mut reader), BTreeMap::new(), "once");
+        }
+    }
+}
