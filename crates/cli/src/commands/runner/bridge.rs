@@ -1,6 +1,5 @@
 //! Between a host and a program: steps come in on a stream, calls go to the program, results go back.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -19,12 +18,11 @@ use baton_tool::{Called, Tool, ToolSource as _};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::link::{self, Link, OwnTokens};
-use super::outbox::{self, Ready, Refused};
+use super::outbox::{self, Ready, Refused, Results};
 use super::progress::Progress;
 use super::steps::{Missing, Next, Steps};
 use crate::exit::Exit;
@@ -70,29 +68,6 @@ pub(super) struct Bridge {
     draining: bool,
     /// It was told to stop, and takes nothing new.
     stopping: bool,
-}
-
-/// Results for the outbox. Nobody waits for it here: what it has no room for is kept until it has.
-struct Results {
-    ready: mpsc::Sender<Ready>,
-    /// At most as many as the runner has in hand: the host sends nothing new before it has results.
-    unsent: VecDeque<Ready>,
-}
-
-impl Results {
-    fn push(&mut self, ready: Ready) {
-        self.unsent.push_back(ready);
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        while let Some(ready) = self.unsent.pop_front() {
-            if let Err(TrySendError::Full(ready) | TrySendError::Closed(ready)) = self.ready.try_send(ready) {
-                self.unsent.push_front(ready);
-                return;
-            }
-        }
-    }
 }
 
 /// A call that is over.
@@ -150,7 +125,7 @@ impl Bridge {
         let (link, id) = (self.link.clone(), self.id.clone());
         let send = async move |results| link.client().post_step_results(&id, &StepResults { results }).await;
         let posting = tokio::spawn(outbox::post(send, results, refused));
-        let mut results = Results { ready, unsent: VecDeque::new() };
+        let mut results = Results::new(ready);
         tokio::pin!(stop);
         let mut pause = FIRST_PAUSE;
         let ended = loop {

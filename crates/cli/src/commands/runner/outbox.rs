@@ -8,6 +8,7 @@ use std::time::Duration;
 use baton_client::{Error, StepResult, StepResultOutcome, StepResultsTaken};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
 /// How many results one request carries.
@@ -35,6 +36,33 @@ pub(super) struct Refused {
     pub(super) step: String,
     pub(super) seq: u64,
     pub(super) reason: String,
+}
+
+/// Results for the outbox. Nobody waits for it here: what it has no room for is kept until it has.
+pub(super) struct Results {
+    ready: mpsc::Sender<Ready>,
+    /// At most as many as the runner has in hand: the host sends nothing new before it has results.
+    unsent: VecDeque<Ready>,
+}
+
+impl Results {
+    pub(super) fn new(ready: mpsc::Sender<Ready>) -> Self {
+        Self { ready, unsent: VecDeque::new() }
+    }
+
+    pub(super) fn push(&mut self, ready: Ready) {
+        self.unsent.push_back(ready);
+        self.flush();
+    }
+
+    pub(super) fn flush(&mut self) {
+        while let Some(ready) = self.unsent.pop_front() {
+            if let Err(TrySendError::Full(ready) | TrySendError::Closed(ready)) = self.ready.try_send(ready) {
+                self.unsent.push_front(ready);
+                return;
+            }
+        }
+    }
 }
 
 struct Waiting {
