@@ -1086,11 +1086,13 @@ export type ShownLimits = {
 export type StepLease = {
   expiresAt: string;
   runId: string;
+  seq?: number;
   stepId: string;
 };
 
 export type StepName = {
   runId: string;
+  seq?: number;
   stepId: string;
 };
 

@@ -235,3 +235,28 @@ def test_a_large_workflow_is_built_in_time_that_grows_with_its_size() -> None:
     for number in range(3000):
         chain = chain.step(f"s{number}", delay(0))
     assert len(wf.definition()["edges"]) == 2999
+
+
+def test_a_map_goes_through_a_list_with_a_tool_an_agent_or_a_workflow(client: Client) -> None:
+    wf = Workflow("mapped")
+    orders = wf.variable("orders", list, [{"sku": "tea"}])
+    found = wf.variable("found", list, [])
+    wf.map(
+        "stock",
+        items=orders,
+        tool="runner:shop.stock",
+        item_name="order",
+        arguments=cel("{'sku': order.sku}"),
+        max_concurrency=4,
+        on_item_error="collect",
+        into=found,
+    ).map("again", items=["a", "b"], workflow="hello", workflow_inputs={"name": "Ada"})
+    stock, again = (node["config"] for node in wf.definition()["nodes"])
+    assert stock == {
+        "itemsExpression": "variables.orders", "argumentsExpression": "{'sku': order.sku}", "tool": "runner:shop.stock",
+        "maxConcurrency": 4, "onItemError": "collect", "into": "found", "as": "order",
+    }  # fmt: skip
+    assert again == {"items": ["a", "b"], "inputs": {"name": "Ada"}, "workflow": "hello"}
+    wf.check(client)
+    with pytest.raises(BuildError):
+        wf.map("nothing", items=[1])

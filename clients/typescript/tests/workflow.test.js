@@ -136,3 +136,15 @@ test("a large workflow is built in time that grows with its size", () => {
   for (let number = 0; number < 3000; number += 1) chain = chain.step(`s${number}`, delay(0));
   assert.equal(wf.definition().edges.length, 2999);
 });
+
+test("a map goes through a list with a tool, an agent or a workflow", async () => {
+  const wf = new Workflow("mapped");
+  const orders = wf.variable("orders", "array", [{ sku: "tea" }]);
+  wf.map("stock", { items: orders, tool: "runner:shop.stock", itemName: "order", arguments: cel("{'sku': order.sku}"), maxConcurrency: 4, onItemError: "collect" })
+    .map("again", { items: ["a", "b"], workflow: "hello", workflowInputs: { name: "Ada" } });
+  const [stock, again] = wf.definition().nodes.map((one) => one.config);
+  assert.deepEqual(stock, { itemsExpression: "variables.orders", argumentsExpression: "{'sku': order.sku}", tool: "runner:shop.stock", maxConcurrency: 4, onItemError: "collect", as: "order" });
+  assert.deepEqual(again, { items: ["a", "b"], inputs: { name: "Ada" }, workflow: "hello" });
+  await wf.check(client);
+  assert.throws(() => wf.map("nothing", { items: [1] }), BuildError);
+});

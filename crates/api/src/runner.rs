@@ -230,6 +230,10 @@ pub struct RunnerWork {
 pub struct StepLease {
     pub run_id: String,
     pub step_id: String,
+    /// The number under which the runner has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub seq: Option<u64>,
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub expires_at: Timestamp,
 }
@@ -240,6 +244,10 @@ pub struct StepLease {
 pub struct StepName {
     pub run_id: String,
     pub step_id: String,
+    /// The number under which the runner has it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub seq: Option<u64>,
 }
 
 /// A step, as the stream of a runner has it.

@@ -57,6 +57,8 @@ pub struct ToolCall {
     /// Only find out whether it took place.
     pub verify: bool,
     pub timeout_ms: Option<u64>,
+    /// When the time of whatever waits for it is up.
+    pub deadline: Option<Timestamp>,
     pub runner: RunnerRequirement,
 }
 
@@ -185,9 +187,17 @@ impl RunState {
             arguments: call.asked.arguments.clone(),
             verify: call.verify,
             timeout_ms: plan.kind.call_timeout_ms(plan.timeout_ms),
+            deadline: self.call_deadline(node, &call.id),
             runner: plan.kind.called_tool().map(|tool| tool.runner.clone()).unwrap_or_default(),
         };
         self.open_calls(node).into_iter().filter(wanted).map(made).collect()
+    }
+
+    /// When the time of a call is up: that of its item, or of its node.
+    fn call_deadline(&self, node: usize, call: &str) -> Option<Timestamp> {
+        let run = &self.nodes[node];
+        let of_item = run.map.as_ref().and_then(|map| map.deadline_of(call));
+        of_item.into_iter().chain(run.deadline).chain(self.run_deadline()).min()
     }
 
     /// This child is still to be created on this host.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::event::REDACTED;
+use baton_model::event::{REDACTED, RunStarted};
 use baton_model::{AgentRef, ChildRun, InterruptView, Metrics, NodeId, NodeStateView, RunSnapshot};
 use serde_json::{Map, Value};
 
@@ -10,6 +10,9 @@ use crate::state::{Interrupt, MapRun, Phase, RunState};
 
 /// Version of the record format the log is written in.
 pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
+
+/// Where a run's metadata says whose it is.
+const SUBJECT: &str = "subject";
 
 /// The snapshot of a run that has started.
 pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
@@ -64,13 +67,20 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
         parent_node_id: facts.parent.as_ref().map(|parent| parent.node.clone()),
         owner: event.owner.clone(),
         tags: event.tags.clone(),
-        metadata: event.metadata.clone(),
+        metadata: metadata(event),
         configurable: facts.configurable.clone(),
         workflow_digest: facts.workflow.as_ref().map(ToString::to_string).unwrap_or_default(),
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
         retention: None,
         forked_from: None,
     })
+}
+
+/// What its starter said of it, and whose run it is.
+fn metadata(event: &RunStarted) -> Map<String, Value> {
+    let mut metadata = event.metadata.clone();
+    metadata.insert(SUBJECT.to_owned(), event.owner.run_subject().into());
+    metadata
 }
 
 fn masked(state: &RunState, name: &str, value: Value) -> Value {

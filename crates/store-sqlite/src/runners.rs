@@ -16,10 +16,10 @@ pub(crate) fn write(connection: &Connection, write: &RunnerWrite) -> rusqlite::R
         RunnerWrite::DeleteRunner { key } => run("DELETE FROM runners WHERE key = ?1", params![key]),
         RunnerWrite::PutStep(row) => insert::row(connection, Existing::Newer, row),
         RunnerWrite::DeleteStep { key } => run("DELETE FROM runner_steps WHERE key = ?1", params![key]),
-        RunnerWrite::ForgetSteps { before, limit } => run(
+        RunnerWrite::ForgetSteps { before, state, limit } => run(
             "DELETE FROM runner_steps WHERE key IN
-                 (SELECT key FROM runner_steps WHERE at < ?1 ORDER BY at, key LIMIT ?2)",
-            params![before.as_micros(), integer(*limit)],
+                 (SELECT key FROM runner_steps WHERE at < ?1 AND (?2 = '' OR state = ?2) ORDER BY at, key LIMIT ?3)",
+            params![before.as_micros(), state.map_or("", |state| state.as_str()), integer(*limit)],
         ),
     }
 }

@@ -95,9 +95,10 @@ pub enum RunnerWrite {
     DeleteStep {
         key: String,
     },
-    /// Forgets at most as many steps that did not change since.
+    /// Forgets at most as many steps that did not change since, of this state if one is named.
     ForgetSteps {
         before: Timestamp,
+        state: Option<StepState>,
         limit: u64,
     },
 }

@@ -1116,11 +1116,15 @@ class ShownLimits(TypedDict):
 class StepLease(TypedDict):
     expiresAt: str
     runId: str
+    seq: NotRequired[int]
+    """The number under which the runner has it."""
     stepId: str
 
 
 class StepName(TypedDict):
     runId: str
+    seq: NotRequired[int]
+    """The number under which the runner has it, where that is known."""
     stepId: str
 
 

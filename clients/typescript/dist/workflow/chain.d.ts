@@ -1,7 +1,7 @@
 import type { Json } from "../api.js";
 import { Graph, type Place } from "./graph.js";
 import { type Decision, type Name, Node, type Rule } from "./nodes.js";
-import type { Inputs, Value } from "./values.js";
+import { type Inputs, type Value } from "./values.js";
 /** Adds the steps of one way and gives its end. */
 export type Arm = (way: Chain) => Chain;
 export interface StepOptions {
@@ -36,6 +36,24 @@ export interface LoopOptions {
     into?: Name;
     maxIterations?: number;
     name?: string;
+}
+export interface MapOptions {
+    items?: Value;
+    tool?: string;
+    arguments?: Value;
+    agent?: string;
+    task?: Value;
+    workflow?: string;
+    workflowInputs?: Value;
+    /** The workflow's variable that is its result. */
+    output?: string;
+    itemName?: string;
+    maxConcurrency?: number;
+    onItemError?: "fail" | "collect";
+    itemTimeoutMs?: number;
+    into?: Name;
+    /** Other settings of the guide. */
+    [setting: string]: Json | Value;
 }
 export interface SuperviseOptions {
     rules?: Rule[];
@@ -89,9 +107,14 @@ export declare class Chain {
     parallel(id: string, ...ways: Arm[]): Chain;
     /** Repeats its body: for each of `items`, `count` times, or `while` something is true. */
     loop(id: string, options: LoopOptions, body: Arm): Chain;
-    /** Does one thing for each item of a list, several at a time, with the configuration as the host reads it. */
-    map(id: string, config: Record<string, Json>, options?: {
+    /**
+     * Calls a tool, an agent or a workflow for each item of a list, several at a time. Expressions of `arguments`, `task` and
+     * `workflowInputs` know the item as `item`, and as `itemName`; without them each item is given as it is. The output
+     * `results` has the results in order.
+     */
+    map(id: string, options: MapOptions, more?: {
         inputs?: Inputs;
+        name?: string;
     }): Chain;
     /**
      * A supervisor, by rules or by an agent, and the node that carries out its decisions. Nothing follows it: a decision to

@@ -2,6 +2,7 @@ var _a;
 import { Graph } from "./graph.js";
 import { given, nameOf, Node, node } from "./nodes.js";
 import { BuildError } from "./problems.js";
+import { either } from "./values.js";
 export class Chain {
     graph;
     /** Where the next step is attached. */
@@ -77,9 +78,18 @@ export class Chain {
         }
         return this.#at({ ...place, port: "done" });
     }
-    /** Does one thing for each item of a list, several at a time, with the configuration as the host reads it. */
-    map(id, config, options = {}) {
-        return this.step(id, node("vendor.baton.map", config), options);
+    /**
+     * Calls a tool, an agent or a workflow for each item of a list, several at a time. Expressions of `arguments`, `task` and
+     * `workflowInputs` know the item as `item`, and as `itemName`; without them each item is given as it is. The output
+     * `results` has the results in order.
+     */
+    map(id, options, more = {}) {
+        const { items, arguments: args, task, workflowInputs, itemName, into, ...rest } = options;
+        if ([rest.tool, rest.agent, rest.workflow].filter((one) => one !== undefined).length !== 1)
+            throw new BuildError(`the map "${id}" needs one of tool, agent and workflow`);
+        const said = { items, arguments: args, task, inputs: workflowInputs };
+        const config = Object.entries(said).map(([key, value]) => (value === undefined ? {} : either(key, `${key}Expression`, value)));
+        return this.step(id, node("vendor.baton.map", Object.assign({ ...rest, ...given({ as: itemName, into: nameOf(into) }) }, ...config)), more);
     }
     /**
      * A supervisor, by rules or by an agent, and the node that carries out its decisions. Nothing follows it: a decision to

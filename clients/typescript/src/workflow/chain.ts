@@ -3,7 +3,7 @@ import type { Json } from "../api.js";
 import { Graph, type Place } from "./graph.js";
 import { type Decision, given, type Name, nameOf, Node, node, type Rule } from "./nodes.js";
 import { BuildError } from "./problems.js";
-import type { Inputs, Value } from "./values.js";
+import { either, type Inputs, type Value } from "./values.js";
 
 /** Adds the steps of one way and gives its end. */
 export type Arm = (way: Chain) => Chain;
@@ -42,6 +42,25 @@ export interface LoopOptions {
   into?: Name;
   maxIterations?: number;
   name?: string;
+}
+
+export interface MapOptions {
+  items?: Value;
+  tool?: string;
+  arguments?: Value;
+  agent?: string;
+  task?: Value;
+  workflow?: string;
+  workflowInputs?: Value;
+  /** The workflow's variable that is its result. */
+  output?: string;
+  itemName?: string;
+  maxConcurrency?: number;
+  onItemError?: "fail" | "collect";
+  itemTimeoutMs?: number;
+  into?: Name;
+  /** Other settings of the guide. */
+  [setting: string]: Json | Value;
 }
 
 export interface SuperviseOptions {
@@ -142,9 +161,17 @@ export class Chain {
     return this.#at({ ...place, port: "done" });
   }
 
-  /** Does one thing for each item of a list, several at a time, with the configuration as the host reads it. */
-  map(id: string, config: Record<string, Json>, options: { inputs?: Inputs } = {}): Chain {
-    return this.step(id, node("vendor.baton.map", config), options);
+  /**
+   * Calls a tool, an agent or a workflow for each item of a list, several at a time. Expressions of `arguments`, `task` and
+   * `workflowInputs` know the item as `item`, and as `itemName`; without them each item is given as it is. The output
+   * `results` has the results in order.
+   */
+  map(id: string, options: MapOptions, more: { inputs?: Inputs; name?: string } = {}): Chain {
+    const { items, arguments: args, task, workflowInputs, itemName, into, ...rest } = options;
+    if ([rest.tool, rest.agent, rest.workflow].filter((one) => one !== undefined).length !== 1) throw new BuildError(`the map "${id}" needs one of tool, agent and workflow`);
+    const said = { items, arguments: args, task, inputs: workflowInputs };
+    const config = Object.entries(said).map(([key, value]) => (value === undefined ? {} : either(key, `${key}Expression`, value)));
+    return this.step(id, node("vendor.baton.map", Object.assign({ ...rest, ...given({ as: itemName, into: nameOf(into) }) }, ...config)), more);
   }
 
   /**

@@ -2,7 +2,7 @@
 export { Workflow } from "./builder.js";
 export type { Types, VariableOptions, WorkflowOptions } from "./builder.js";
 export { Chain } from "./chain.js";
-export type { ApproveOptions, Arm, LoopOptions, StepOptions, SuperviseOptions } from "./chain.js";
+export type { ApproveOptions, Arm, LoopOptions, MapOptions, StepOptions, SuperviseOptions } from "./chain.js";
 export {
   agent, askUser, delay, http, memoryList, memoryPut, nextWorker, Node, node, rule, setVariable, setVariables, structuredOutput, subWorkflow,
   terminate, tool, workspaceGet, workspacePut, writeChannel,

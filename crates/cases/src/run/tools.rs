@@ -10,6 +10,7 @@ use baton_model::{TenantId, ToolSpec, code};
 use baton_runtime::AgentRegistry;
 use baton_tool::egress::Guard;
 use baton_tool::http::{HttpClient, HttpFetch, HttpOptions, HttpRequest};
+use baton_tool::runner::{self, RunnerToolSettings};
 use baton_tool::{About, Called, NoSecrets, Tool, ToolSet, Toolbox, native};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ impl CaseTools {
             // One that answers nothing is found out when it is called.
             ids.push(id.clone());
             let stub = Arc::new(Stub {
-                spec: spec(&id, &def, http.get(&id)),
+                spec: spec(&id, &def, http.get(&id), of_operator(project, &id)),
                 used: Mutex::new(vec![0; def.calls.len()]),
                 def,
                 is_stubbed,
@@ -116,7 +117,15 @@ fn http_specs() -> BTreeMap<String, ToolSpec> {
     all.into_iter().map(|spec| (spec.id.clone(), spec)).collect()
 }
 
-fn spec(id: &str, def: &ToolDef, real: Option<&ToolSpec>) -> ToolSpec {
+/// What the configuration says of a tool of runners.
+fn of_operator<'a>(project: &'a Project, id: &str) -> Option<&'a RunnerToolSettings> {
+    let (pool, tool) = runner::parts_of(id)?;
+    project.options.runners.get(pool)?.tools.get(tool)
+}
+
+/// What is known of a tool: the case's word counts before the operator's.
+fn spec(id: &str, def: &ToolDef, real: Option<&ToolSpec>, said: Option<&RunnerToolSettings>) -> ToolSpec {
+    let policy_of = |tier| if tier < SafetyTier::Write { OutcomePolicy::Retry } else { OutcomePolicy::Ask };
     let mut spec = real.cloned().unwrap_or_else(|| ToolSpec {
         id: id.to_owned(),
         description: String::new(),
@@ -127,9 +136,15 @@ fn spec(id: &str, def: &ToolDef, real: Option<&ToolSpec>) -> ToolSpec {
         scopes: Vec::new(),
         stub: None,
     });
+    if let Some(said) = said {
+        spec.tier = said.tier.unwrap_or(spec.tier);
+        spec.outcome_policy = said.outcome_policy.unwrap_or_else(|| policy_of(spec.tier));
+        spec.scopes.clone_from(&said.scopes);
+        spec.stub.clone_from(&said.stub);
+    }
     if let Some(tier) = def.tier {
         spec.tier = tier;
-        spec.outcome_policy = if tier < SafetyTier::Write { OutcomePolicy::Retry } else { OutcomePolicy::Ask };
+        spec.outcome_policy = policy_of(tier);
     }
     if let Some(schema) = &def.input_schema {
         spec.input_schema = schema.clone();
@@ -211,5 +226,24 @@ impl Tool for Stub {
             }
             StubAnswer::Unknown { reason } => Called::Unknown { reason },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stub_of_a_runners_tool_is_as_harmless_as_the_operator_says() {
+        let id = "runner:shop.stock";
+        let plain = spec(id, &ToolDef::default(), None, None);
+        assert_eq!((plain.tier, plain.outcome_policy), (SafetyTier::Write, OutcomePolicy::Ask));
+        let said = RunnerToolSettings { tier: Some(SafetyTier::Read), ..RunnerToolSettings::default() };
+        let read = spec(id, &ToolDef::default(), None, Some(&said));
+        assert_eq!((read.tier, read.outcome_policy), (SafetyTier::Read, OutcomePolicy::Retry));
+        let fails = RunnerToolSettings { outcome_policy: Some(OutcomePolicy::Fail), ..said };
+        assert_eq!(spec(id, &ToolDef::default(), None, Some(&fails)).outcome_policy, OutcomePolicy::Fail);
+        let def = ToolDef { tier: Some(SafetyTier::Write), ..ToolDef::default() };
+        assert_eq!(spec(id, &def, None, Some(&fails)).outcome_policy, OutcomePolicy::Ask, "the case's word counts");
     }
 }

@@ -1,3 +1,4 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ const SCRIPTED: &str = "scripted";
 pub(crate) struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
-    listen: std::net::SocketAddr,
+    listen: SocketAddr,
     /// Data folder
     #[arg(long, value_name = "DIR", default_value = DEV_DATA)]
     data: PathBuf,
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let mut reloader = Reloader::new(args.workflows.clone()).with_packs(&config);
     reloader.pass(&opened.host, output).await;
     opened.let_in();
-    let file = DevFile { url: format!("http://{}", opened.address), key };
+    let file = DevFile { url: format!("http://{}", from_here(opened.address)), key };
     file.write(&args.data)?;
     greet(context, &args, &opened, &file, config.sections.models.get(&None));
     let host = opened.host.clone();
@@ -82,6 +83,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let served = opened.serve(output, beside).await;
     running.stop().await;
     served.map(|()| Exit::Ok)
+}
+
+/// Where programs on this machine reach a host that listens there.
+fn from_here(listens: SocketAddr) -> SocketAddr {
+    let ip = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listens.port())
 }
 
 /// Nothing but the built-in defaults, the file of the project or the one it is given, and the flags: `dev` must not depend
@@ -116,7 +127,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
 
 fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model: Option<&ModelChoice>) {
     let output = &context.output;
-    output.error(&format!("listening on {}", file.url));
+    output.error(&format!("listening on http://{}", opened.address));
     let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
     output.note(format_args!("console at {}/console", file.url));
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::future::join_all;
 use tokio::process::{Child, Command};
 
 use crate::config::WorkerSection;
@@ -56,12 +57,10 @@ impl Workers {
     }
 
     pub(crate) async fn keep_going(&mut self, output: &Output) -> Infallible {
-        loop {
-            for worker in &mut self.0 {
-                worker.look(output).await;
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
+        // Side by side: one that takes its time to stop holds up none of the others.
+        join_all(self.0.iter_mut().map(|worker| worker.keep_going(output))).await;
+        // There are none.
+        std::future::pending().await
     }
 
     /// Asks all to end, and waits for them within reason.
@@ -74,6 +73,13 @@ impl Workers {
 }
 
 impl Worker {
+    async fn keep_going(&mut self, output: &Output) -> Infallible {
+        loop {
+            self.look(output).await;
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
     async fn look(&mut self, output: &Output) {
         let now = stamps(&self.section);
         if now != self.stamps {

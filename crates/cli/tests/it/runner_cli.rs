@@ -29,8 +29,26 @@ fn program() {
         out.write_all(format!("\n{message}\n").as_bytes()).unwrap();
         out.flush().unwrap();
     };
-    for line in std::io::stdin().lock().lines() {
-        let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
+    let tell = |message: &Value| {
+        let mut out = std::io::stdout().lock();
+        out.write_all(format!("\n{message}\n").as_bytes()).unwrap();
+        out.flush().unwrap();
+    };
+    // Read beside the calls, so that what is said during one is heard.
+    let (heard, messages) = std::sync::mpsc::channel();
+    let cancelled = format!("{calls}.cancelled");
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
+            if message["method"] == "notifications/cancelled" {
+                std::fs::write(&cancelled, message["params"].to_string()).unwrap();
+            }
+            if heard.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    for message in messages {
         let id = &message["id"];
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => answer(
@@ -47,7 +65,12 @@ fn program() {
                 let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&calls).unwrap();
                 writeln!(file, "{key} token={}", std::env::var("BATON_API_KEY").is_ok()).unwrap();
                 let hold = format!("{calls}.hold");
+                let token = &message["params"]["_meta"]["progressToken"];
+                let mut said = 0;
                 while Path::new(&hold).exists() {
+                    said += 1;
+                    let params = json!({"progressToken": token, "progress": said, "total": 9, "message": "halfway"});
+                    tell(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 if message["params"]["arguments"]["ask"] == true {
@@ -281,6 +304,101 @@ fn a_runner_that_is_stopped_finishes_what_it_has() {
     until(here, &run, is("completed"));
     assert_eq!(calls(here).len(), 1);
     assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn how_far_a_call_is_is_on_the_log_and_a_cancelled_run_tells_the_program() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let _runner = runner(here);
+    connected(here);
+    std::fs::write(here.join("calls.hold"), "").unwrap();
+    let run = start(here);
+    wait_for("the call has begun", || (calls(here).len() == 1).then_some(()));
+    let told = || {
+        let events = baton(here, &["run", "events", &run, "--json"]).expect(0).stdout;
+        let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        events.into_iter().filter(|event| event["type"] == "baton.tool.progress").collect::<Vec<_>>()
+    };
+    let told = wait_for("the log says how far it is", || Some(told()).filter(|told| !told.is_empty()));
+    let payload = &told[0]["payload"];
+    assert_eq!((&payload["total"], &payload["message"]), (&json!(9.0), &json!("halfway")), "{told:?}");
+    baton(here, &["run", "cancel", &run]).expect(0);
+    until(here, &run, is("cancelled"));
+    let said = wait_for("the program is told", || std::fs::read_to_string(here.join("calls.cancelled")).ok());
+    assert!(said.contains("requestId"), "{said}");
+    std::fs::remove_file(here.join("calls.hold")).unwrap();
+    // And its place is free.
+    let run = start(here);
+    until(here, &run, is("completed"));
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn a_runner_without_a_token_of_its_own_makes_another_before_the_first_ends() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let host = host(here, None);
+    let me = std::env::current_exe().unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["runner", "--name", "own", "--token-life", "6s", "--"])
+        .arg(me)
+        .args(["runner_cli::program", "--exact", "--nocapture"])
+        .current_dir(here)
+        .env(CALLS, here.join("calls"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(here.join("runner.log")).unwrap())
+        .spawn()
+        .unwrap();
+    let mut runner = Runner { child };
+    connected(here);
+    let tokens = || {
+        let listed = baton(here, &["runner-token", "list", "--json"]).expect(0).json();
+        let ids: Vec<String> =
+            listed["tokens"].as_array().unwrap().iter().map(|token| token["tokenId"].to_string()).collect();
+        ids
+    };
+    let first = tokens().remove(0);
+    wait_for("the first token is gone", || (!tokens().contains(&first)).then_some(()));
+    let run = start(here);
+    until(here, &run, is("completed"));
+    let pid = runner.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let ended = wait_for("the runner ends", || runner.child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(0), "{}", said(here));
+    assert_eq!(tokens(), [""; 0]);
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn workers_of_a_host_that_listens_everywhere_reach_it() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    files(here);
+    let me = std::env::current_exe().unwrap();
+    let command = json!([me, "runner_cli::program", "--exact", "--nocapture"]);
+    let config = std::fs::read_to_string(here.join("baton.toml")).unwrap();
+    std::fs::write(here.join("baton.toml"), format!("{config}\n[workers.own]\ncommand = {command}\n")).unwrap();
+    let log = here.join("host.log");
+    let child = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["dev", "--config", "baton.toml", "--packs", "packs", "--listen", "0.0.0.0:0"])
+        .current_dir(here)
+        .env(CALLS, here.join("calls"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let _host = Runner { child };
+    let said = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_for("its worker is connected", || said().contains("connected to http://127.0.0.1:").then_some(()));
+    assert!(said().contains("listening on http://0.0.0.0:"), "{}", said());
+    let run = start(here);
+    until(here, &run, is("completed"));
 }
 
 #[test]

@@ -205,6 +205,12 @@ impl MapRun {
             || (self.stopping.is_some() && !self.is_busy())
     }
 
+    /// When the time of the item is up that this call is for.
+    pub(crate) fn deadline_of(&self, call: &str) -> Option<Timestamp> {
+        let mut items = self.under_way.values();
+        items.find(|item| item.call().is_some_and(|made| made.id == call)).and_then(|item| item.deadline)
+    }
+
     /// What it would hold if the item came to this, too.
     pub(crate) fn size_with(&self, end: &ItemEnd) -> u64 {
         self.bytes.saturating_add(end.size())

@@ -208,8 +208,8 @@ impl Rooms {
         let pool = Arc::new(StepPool::new(Arc::clone(&tasks), turns.clone(), Arc::clone(&watch), &options));
         let storage = Arc::new(Storage::new(Arc::clone(&store), clock.now()));
         let dispatcher = room!(Dispatcher { runner_board, clock, store, storage, tasks }, given: Default::default());
-        let registry = room!(RunnerRegistry { runner_board, clock, options, store, dispatcher, storage }, changing: LoadLocks::default());
         let runner_tokens = room!(RunnerTokens { clock, ids, store, storage }, known: Default::default());
+        let registry = room!(RunnerRegistry { runner_board, clock, options, store, dispatcher, runner_tokens, storage }, changing: LoadLocks::default());
         let runner_upkeep = room!(RunnerUpkeep {
             runner_board,
             runner_news,
@@ -397,6 +397,7 @@ impl Rooms {
         });
         let runner_channel = room!(RunnerChannel {
             runner_board,
+            runner_news,
             answering_steps,
             clock,
             options,

@@ -65,6 +65,7 @@ mod retention_at_scale;
 mod reveal;
 mod runners;
 mod runners_hostile;
+mod runners_places;
 mod runners_shared;
 #[path = "models/scripted.rs"]
 mod scripted;

@@ -175,6 +175,9 @@ fn check_metadata(metadata: &Map<String, Value>, max_bytes: usize) -> Result<(),
     if metadata.is_empty() {
         return Ok(());
     }
+    if metadata.contains_key("subject") {
+        return Err(ApiError::at("/metadata/subject", "is the host's: it follows from the key that starts the run"));
+    }
     let depth = 1 + metadata.values().map(json::depth).max().unwrap_or(0);
     if depth > MAX_METADATA_DEPTH {
         return Err(ApiError::at("/metadata", "may nest at most 4 levels").with("max", MAX_METADATA_DEPTH));

@@ -189,7 +189,7 @@ async fn a_run_of_one_agent_is_a_run_like_any_other() {
     site.reach(run, "completed").await;
     let snapshot = site.get(&format!("/v1/runs/{run}")).await.json();
     assert_eq!(snapshot["workflowId"], format!("agent:{EDITOR}"));
-    assert_eq!((&snapshot["tags"], &snapshot["metadata"]), (&json!(["t"]), &json!({"k": 1})));
+    assert_eq!((&snapshot["tags"], &snapshot["metadata"]), (&json!(["t"]), &json!({"k": 1, "subject": "tenant:acme"})));
     assert_eq!(snapshot["variables"]["result"], json!({"answer": "mock"}));
     assert_eq!(snapshot["inputs"], json!({"task": "Fix it."}));
     let log = site.log(run).await;

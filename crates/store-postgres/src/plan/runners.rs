@@ -17,7 +17,7 @@ pub(super) struct Runners<'a> {
     /// Deleted at some time, whatever came after.
     dropped_runners: Vec<&'a str>,
     dropped_steps: Vec<&'a str>,
-    forgotten: Vec<(i64, i64)>,
+    forgotten: Vec<(i64, &'static str, i64)>,
 }
 
 impl<'a> Runners<'a> {
@@ -45,7 +45,10 @@ impl<'a> Runners<'a> {
                 self.dropped_steps.push(key);
                 self.steps.insert(key, None);
             }
-            RunnerWrite::ForgetSteps { before, limit } => self.forgotten.push((before.as_micros(), integer(*limit))),
+            RunnerWrite::ForgetSteps { before, state, limit } => {
+                let state = state.map_or("", |state| state.as_str());
+                self.forgotten.push((before.as_micros(), state, integer(*limit)));
+            }
         }
     }
 
@@ -71,8 +74,8 @@ impl<'a> Runners<'a> {
         if !kept.is_empty() {
             all.push(insert::rows(Existing::Newer, kept));
         }
-        for (before, limit) in &self.forgotten {
-            all.push(Statement::new(FORGET_STEPS).value(*before).value(*limit));
+        for (before, state, limit) in &self.forgotten {
+            all.push(Statement::new(FORGET_STEPS).value(*before).value(*state).value(*limit));
         }
     }
 }
@@ -81,4 +84,4 @@ pub(super) const DELETE_TOKENS: &str = "DELETE FROM tokens WHERE id = ANY($1)";
 pub(super) const DELETE_RUNNERS: &str = "DELETE FROM runners WHERE key = ANY($1)";
 pub(super) const DELETE_STEPS: &str = "DELETE FROM runner_steps WHERE key = ANY($1)";
 pub(super) const FORGET_STEPS: &str = "DELETE FROM runner_steps WHERE key = ANY (ARRAY
-    (SELECT key FROM runner_steps WHERE at < $1 ORDER BY at, key LIMIT $2))";
+    (SELECT key FROM runner_steps WHERE at < $1 AND ($2 = '' OR state = $2) ORDER BY at, key LIMIT $3))";

@@ -1,6 +1,7 @@
 //! What is asked about runners.
 
 use async_trait::async_trait;
+use baton_model::Timestamp;
 use baton_store::codec::Stored as _;
 use baton_store::{Error, RunnerReads, RunnerRow, StepRow, StepState, TokenRow};
 
@@ -31,11 +32,20 @@ impl RunnerReads for PostgresStore {
         self.questions.one(&sql, &[&written(key)], rows::stored).await
     }
 
-    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
+    async fn steps_of(
+        &self,
+        owner: &str,
+        state: StepState,
+        after: Option<(Timestamp, &str)>,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, Error> {
         let sql = format!(
-            "SELECT {} FROM runner_steps WHERE owner = $1 AND state = $2 ORDER BY at, key LIMIT $3",
+            "SELECT {} FROM runner_steps WHERE owner = $1 AND state = $2 AND (at, key) > ($3, $4) ORDER BY at, key LIMIT $5",
             rows::columns::<StepRow>()
         );
-        self.questions.list(&sql, &[&written(owner), &state.as_str(), &bound(limit)], rows::stored).await
+        let (at, key) = after.map_or((i64::MIN, ""), |(at, key)| (at.as_micros(), key));
+        let asked =
+            [&written(owner) as &(dyn tokio_postgres::types::ToSql + Sync), &state.as_str(), &at, &key, &bound(limit)];
+        self.questions.list(&sql, &asked, rows::stored).await
     }
 }

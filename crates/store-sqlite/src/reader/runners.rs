@@ -1,6 +1,7 @@
 //! What is asked about runners.
 
 use async_trait::async_trait;
+use baton_model::Timestamp;
 use baton_store::codec::Stored as _;
 use baton_store::{Error, RunnerReads, RunnerRow, StepRow, StepState, TokenRow};
 use rusqlite::params;
@@ -34,12 +35,21 @@ impl RunnerReads for SqliteStore {
         self.readers().read(move |c| one(c, &sql, [key], rows::stored)).await
     }
 
-    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
+    async fn steps_of(
+        &self,
+        owner: &str,
+        state: StepState,
+        after: Option<(Timestamp, &str)>,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, Error> {
         let owner = owner.to_owned();
+        let (at, key) = after.map_or((i64::MIN, String::new()), |(at, key)| (at.as_micros(), key.to_owned()));
         let sql = format!(
-            "SELECT {} FROM runner_steps WHERE owner = ?1 AND state = ?2 ORDER BY at, key LIMIT ?3",
+            "SELECT {} FROM runner_steps WHERE owner = ?1 AND state = ?2 AND (at, key) > (?3, ?4) ORDER BY at, key LIMIT ?5",
             rows::columns::<StepRow>()
         );
-        self.readers().read(move |c| list(c, &sql, params![owner, state.as_str(), bound(limit)], rows::stored)).await
+        self.readers()
+            .read(move |c| list(c, &sql, params![owner, state.as_str(), at, key, bound(limit)], rows::stored))
+            .await
     }
 }

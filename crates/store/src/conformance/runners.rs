@@ -69,15 +69,26 @@ pub(super) async fn steps_are_listed_by_age_and_forgotten(store: impl Store) {
     put(&store, all.map(RunnerWrite::PutStep)).await;
     put(&store, [RunnerWrite::PutStep(step("d", StepState::Done, 1, 0))]).await;
     let queued = async |limit| {
-        let rows = store.steps_of("o", StepState::Queued, limit).await.expect("readable");
+        let rows = store.steps_of("o", StepState::Queued, None, limit).await.expect("readable");
         rows.into_iter().map(|row| row.key).collect::<Vec<_>>()
     };
     assert_eq!(queued(9).await, ["b", "c", "a"]);
     assert_eq!(queued(1).await, ["b"]);
-    assert_eq!(store.steps_of("p", StepState::Queued, 9).await.expect("readable"), [], "of another owner");
-    put(&store, [RunnerWrite::ForgetSteps { before: at(3), limit: 2 }]).await;
+    let behind = async |after| {
+        let rows = store.steps_of("o", StepState::Queued, Some(after), 9).await.expect("readable");
+        rows.into_iter().map(|row| row.key).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (behind((at(1), "b")).await, behind((at(2), "b")).await),
+        (vec!["c".into(), "a".into()], vec!["c".into(), "a".into()])
+    );
+    put(&store, [RunnerWrite::ForgetSteps { before: at(3), state: Some(StepState::Lost), limit: 9 }]).await;
+    assert!(store.step("d").await.expect("readable").is_some(), "of another state");
+    assert_eq!(store.steps_of("p", StepState::Queued, None, 9).await.expect("readable"), [], "of another owner");
+    put(&store, [RunnerWrite::ForgetSteps { before: at(3), state: Some(StepState::Done), limit: 2 }]).await;
+    put(&store, [RunnerWrite::ForgetSteps { before: at(3), state: None, limit: 1 }]).await;
     assert_eq!((queued(9).await, store.step("d").await.expect("readable")), (vec!["c".into(), "a".into()], None));
-    put(&store, [RunnerWrite::ForgetSteps { before: at(3), limit: 2 }]).await;
+    put(&store, [RunnerWrite::ForgetSteps { before: at(3), state: None, limit: 2 }]).await;
     assert_eq!(queued(9).await, ["a"]);
     put(&store, [RunnerWrite::DeleteStep { key: "a".to_owned() }]).await;
     assert_eq!(queued(9).await, [""; 0]);

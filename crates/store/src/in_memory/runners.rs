@@ -1,7 +1,7 @@
 //! Runners on the disk in memory.
 
 use super::disk::Disk;
-use crate::RunnerWrite;
+use crate::{RunnerWrite, StepRow};
 
 impl Disk {
     pub(super) fn apply_runners(&mut self, write: RunnerWrite) {
@@ -28,8 +28,9 @@ impl Disk {
             RunnerWrite::DeleteStep { key } => {
                 self.steps.remove(&key);
             }
-            RunnerWrite::ForgetSteps { before, limit } => {
-                let mut old: Vec<_> = self.steps.values().filter(|row| row.at < before).collect();
+            RunnerWrite::ForgetSteps { before, state, limit } => {
+                let fits = |row: &&StepRow| row.at < before && state.is_none_or(|state| row.state == state);
+                let mut old: Vec<_> = self.steps.values().filter(fits).collect();
                 old.sort_by_key(|row| (row.at, row.key.clone()));
                 let limit = usize::try_from(limit).unwrap_or(usize::MAX);
                 let old: Vec<String> = old.into_iter().take(limit).map(|row| row.key.clone()).collect();

@@ -2,6 +2,8 @@
 
 use async_trait::async_trait;
 
+use baton_model::Timestamp;
+
 use crate::{Error, RunnerRow, StepRow, StepState, TokenRow};
 
 /// Tokens, runners and their steps. A runner is shown a step only once its row is on disk.
@@ -15,6 +17,13 @@ pub trait RunnerReads: Send + Sync {
     async fn runners(&self, limit: usize) -> Result<Vec<RunnerRow>, Error>;
     /// A step by its key.
     async fn step(&self, key: &str) -> Result<Option<StepRow>, Error>;
-    /// The steps of an owner in this state, oldest first.
-    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error>;
+    /// The steps of an owner in this state, oldest first, at most `limit`. `after`: only those behind this one, by when it
+    /// changed and its key.
+    async fn steps_of(
+        &self,
+        owner: &str,
+        state: StepState,
+        after: Option<(Timestamp, &str)>,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, Error>;
 }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use baton_model::code;
 use baton_model::tool::ToolRequest;
-use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
-use rmcp::service::ServiceError;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotification, CancelledNotificationParam,
+    ClientRequest, MetaObject, RequestId, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -18,6 +22,8 @@ use crate::Called;
 
 /// Where the call's own name is put, for servers that recognise a repeated one.
 const IDEMPOTENCY_KEY: &str = "io.baton/idempotencyKey";
+/// How long telling a server that nobody waits for an answer may take.
+const LAST_WORD: Duration = Duration::from_secs(5);
 /// How long a call waits for a connection that is being made. A program that was lost is back within a few seconds, or not
 /// soon; then the caller should know.
 const CONNECTION: Duration = Duration::from_secs(10);
@@ -70,7 +76,7 @@ async fn attempts(
             Err(_) => return result::disconnected(&server.name, "connecting takes too long"),
         };
         sent.store(true, Ordering::Relaxed);
-        let error = match peer.call_tool_once(params.clone()).await {
+        let error = match ask(server, &peer, request, params.clone()).await {
             Ok(response) => {
                 return result::read(tool, response, &server.secrets(), server.settings.max_result_bytes);
             }
@@ -91,6 +97,45 @@ async fn attempts(
         }
     }
     result::disconnected(&server.name, "the connection was lost")
+}
+
+/// The same as `call_tool_once`, but for the name under which the server speaks of how far the call is.
+async fn ask(
+    server: &ServerHandle,
+    peer: &Peer<RoleClient>,
+    request: &ToolRequest,
+    params: CallToolRequestParams,
+) -> Result<CallToolResponse, ServiceError> {
+    let call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut handle = peer.send_cancellable_request(call, PeerRequestOptions::no_options()).await?;
+    server.follows.sent(&request.key, &handle.progress_token);
+    let mut given_up = GivenUp { peer: peer.clone(), id: Some(handle.id.clone()) };
+    let answer = (&mut handle.rx).await;
+    given_up.id = None;
+    match answer.map_err(|_| ServiceError::TransportClosed)?? {
+        ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
+        ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
+        ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+/// Whoever stops waiting for an answer tells the server.
+struct GivenUp {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let said = CancelledNotificationParam::new(Some(id), None);
+            // One that reads nothing is told nothing.
+            let _ = timeout(LAST_WORD, peer.send_notification(CancelledNotification::new(said).into())).await;
+        });
+    }
 }
 
 fn meta(request: &ToolRequest) -> RequestMetaObject {

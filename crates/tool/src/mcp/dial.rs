@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use baton_model::Secret;
 use reqwest::Url;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProtocolVersion};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RunningService,
 };
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::bounded::{Lines, MESSAGE_BYTES};
 use super::handle::OPEN_CALLS;
 use super::outgoing::Outgoing;
+use super::progress::Follows;
 use super::settings::{McpSettings, WrongSettings};
 use super::status::Failure;
 use super::stderr_tail::StderrTail;
@@ -112,6 +113,7 @@ impl Endpoint {
         pinned: Option<&ProtocolVersion>,
         secrets: &dyn Secrets,
         stderr_tail: &StderrTail,
+        follows: &Arc<Follows>,
     ) -> Result<Session, NoSession> {
         let mut used = Vec::new();
         let mut resolve = |text: &Text| {
@@ -119,7 +121,8 @@ impl Endpoint {
             value.ok_or_else(|| "a secret that it needs is not known".to_owned())
         };
         let changed = Arc::new(Notify::new());
-        let listener = Listener { changed: Arc::clone(&changed), handshake: handshake(pinned) };
+        let (changes, follows) = (Arc::clone(&changed), Arc::clone(follows));
+        let listener = Listener { changed: changes, follows, handshake: handshake(pinned) };
         let lifecycle = lifecycle(pinned);
         let stuck = CancellationToken::new();
         let (service, child) = match self {
@@ -240,12 +243,17 @@ fn reason(problem: &ClientInitializeError) -> String {
 /// What the server may tell us unasked.
 pub(super) struct Listener {
     changed: Arc<Notify>,
+    follows: Arc<Follows>,
     handshake: ProtocolVersion,
 }
 
 impl ClientHandler for Listener {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.follows.heard(said);
     }
 
     fn get_info(&self) -> ClientConfig {

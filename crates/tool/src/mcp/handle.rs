@@ -7,6 +7,7 @@ use baton_model::Secret;
 use rmcp::{Peer, RoleClient};
 use tokio::sync::watch;
 
+use super::progress::Follows;
 use super::settings::McpSettings;
 use super::status::Link;
 use crate::call_queue::CallQueue;
@@ -22,6 +23,7 @@ pub(super) struct ServerHandle {
     pub(super) settings: McpSettings,
     pub(super) link: watch::Sender<Link>,
     pub(super) queue: CallQueue,
+    pub(super) follows: Arc<Follows>,
     pub(super) source: Arc<dyn Secrets>,
     /// Secrets that the present connection was made with.
     pub(super) used: ArcSwap<Vec<Secret>>,
@@ -34,6 +36,7 @@ impl ServerHandle {
             settings,
             link: watch::Sender::new(Link::Connecting),
             queue: CallQueue::new(OPEN_CALLS, WAITING_CALLS),
+            follows: Arc::default(),
             source,
             used: ArcSwap::default(),
         }

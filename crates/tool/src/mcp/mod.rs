@@ -29,6 +29,7 @@ mod handle;
 mod listing;
 mod outgoing;
 mod paced;
+mod progress;
 mod reopening;
 mod result;
 mod server;
@@ -42,6 +43,7 @@ mod supervisor;
 mod tool;
 
 pub use dial::{InProcess, Stream};
+pub use progress::{CallProgress, Followed};
 pub(crate) use result::disconnection;
 pub use server::McpServer;
 pub use settings::{McpSettings, ToolOverride, WrongSettings};

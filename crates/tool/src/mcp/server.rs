@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::dial::{Endpoint, InProcess};
 use super::handle::ServerHandle;
+use super::progress::Followed;
 use super::settings::{McpSettings, WrongSettings};
 use super::status::{Link, McpStatus};
 use super::supervisor::{REMOVED, Supervisor, keep_running};
@@ -74,6 +75,11 @@ impl McpServer {
     /// Resolves when the first attempt to connect is over, however it went.
     pub async fn tried(&self) {
         self.supervisor.tried.cancelled().await;
+    }
+
+    /// Follows how far a call is, by its key, from before it is made.
+    pub fn follow(&self, key: &str) -> Followed {
+        self.supervisor.handle.follows.begin(key)
     }
 
     /// Ends the connection and lets a process end by itself, within reason.

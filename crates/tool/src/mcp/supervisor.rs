@@ -140,7 +140,8 @@ impl Supervisor {
     async fn connect(self: &Arc<Self>) -> Result<Session, Failure> {
         let stderr_tail = StderrTail::default();
         *self.stderr.lock() = stderr_tail.clone();
-        let dial = |revision| self.endpoint.dial(&self.handle.name, revision, &*self.handle.source, &stderr_tail);
+        let (name, secrets, follows) = (&self.handle.name, &*self.handle.source, &self.handle.follows);
+        let dial = |revision| self.endpoint.dial(name, revision, secrets, &stderr_tail, follows);
         let session = match dial(self.pinned.as_ref()).await {
             Err(NoSession::Older(revision)) => dial(Some(&revision)).await,
             other => other,

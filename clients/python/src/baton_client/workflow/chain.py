@@ -8,7 +8,7 @@ from typing import Any, Literal
 from .graph import Graph, Place
 from .nodes import Decision, Node, node
 from .problems import BuildError
-from .values import Value, Variable
+from .values import Value, Variable, either
 
 Arm = Callable[["Chain"], "Chain"]
 """Adds the steps of one way and gives its end."""
@@ -150,9 +150,42 @@ class Chain:
             self._graph.add_edge(end, id)
         return Chain(self._graph, [Place(place.node, place.column, "done")])
 
-    def map(self, id: str, config: Mapping[str, Any], *, inputs: Mapping[str, Value] | None = None) -> Chain:
-        """Does one thing for each item of a list, several at a time, with the configuration as the host reads it."""
-        return self.step(id, node("vendor.baton.map", config), inputs=inputs)
+    def map(
+        self,
+        id: str,
+        config: Mapping[str, Any] | None = None,
+        *,
+        items: Value = None,
+        tool: str | None = None,
+        arguments: Value = None,
+        agent: str | None = None,
+        task: Value = None,
+        workflow: str | None = None,
+        workflow_inputs: Value = None,
+        output: str | None = None,
+        item_name: str | None = None,
+        max_concurrency: int | None = None,
+        on_item_error: Literal["fail", "collect"] | None = None,
+        item_timeout_ms: int | None = None,
+        into: str | Variable[Any] | None = None,
+        inputs: Mapping[str, Value] | None = None,
+        name: str | None = None,
+    ) -> Chain:
+        """Calls a tool, an agent or a workflow for each item of a list, several at a time. Expressions of `arguments`, `task`
+        and `workflow_inputs` know the item as `item`, and as `item_name`; without them each item is given as it is. The
+        output `results` has the results in order. `config` has settings as the host reads them."""
+        if config is None and sum(given is not None for given in (tool, agent, workflow)) != 1:
+            raise BuildError(f'the map "{id}" needs one of tool, agent and workflow')
+        given: dict[str, Any] = dict(config or {})
+        expressions = {"items": items, "arguments": arguments, "task": task, "inputs": workflow_inputs}
+        for key, value in expressions.items():
+            if value is not None:
+                given.update(either(key, f"{key}Expression", value))
+        more = _given(
+            tool=tool, agent=agent, workflow=workflow, output=output, maxConcurrency=max_concurrency,
+            onItemError=on_item_error, itemTimeoutMs=item_timeout_ms, into=_name(into), **{"as": item_name},
+        )  # fmt: skip
+        return self.step(id, node("vendor.baton.map", {**given, **more}), inputs=inputs, name=name)
 
     def supervise(
         self,

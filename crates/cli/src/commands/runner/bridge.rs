@@ -1,25 +1,29 @@
 //! Between a host and a program: steps come in on a stream, calls go to the program, results go back.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_client::{
     DispatchContext, DispatchFrame, DispatchStream, Dispatched, Error, RegisterRunner, RunnerCapabilities,
-    RunnerClient, RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState, StepToken,
+    RunnerClient, RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState, StepResults, StepToken,
 };
 use baton_model::tool::{Beside, RunnerRequirement, ToolOutcome, ToolRequest};
 use baton_model::{TenantId, Timestamp, TraceContext, code};
 use baton_tool::mcp::McpServer;
 use baton_tool::{Called, Tool, ToolSource as _};
+use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
-use super::outbox::{self, Ready};
-use super::steps::{Next, Steps};
+use super::link::{self, Link, OwnTokens};
+use super::outbox::{self, Ready, Refused, Results};
+use super::progress::Progress;
+use super::steps::{Missing, Next, Steps};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -28,6 +32,8 @@ use crate::output::Output;
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// How often the program's list of tools is compared with what the host knows.
 const TOOLS: Duration = Duration::from_secs(2);
+/// How often the host hears how far calls are, at most.
+const PROGRESS: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long the host may take to say that it sends nothing more.
@@ -50,7 +56,7 @@ pub(super) struct Settings {
 }
 
 pub(super) struct Bridge {
-    client: RunnerClient,
+    link: Link,
     server: Arc<McpServer>,
     settings: Settings,
     output: Output,
@@ -61,6 +67,7 @@ pub(super) struct Bridge {
     after: Option<u64>,
     offered: Vec<RunnerToolEntry>,
     reports: Vec<StepReport>,
+    progress: Progress,
     draining: bool,
     /// It was told to stop, and takes nothing new.
     stopping: bool,
@@ -88,13 +95,13 @@ enum Connected {
 }
 
 impl Bridge {
-    pub(super) fn new(client: RunnerClient, server: Arc<McpServer>, settings: Settings, output: Output) -> Self {
+    pub(super) fn new(link: Link, server: Arc<McpServer>, settings: Settings, output: Output) -> Self {
         // One process, one runner: what the last one had in hand is not this one's to answer for.
         let mut random = [0_u8; 8];
         let _ = getrandom::fill(&mut random);
         let id = format!("{}-{}", settings.pool, baton_model::json::hex(&random));
         Self {
-            client,
+            link,
             server,
             settings,
             output,
@@ -104,19 +111,28 @@ impl Bridge {
             after: None,
             offered: Vec::new(),
             reports: Vec::new(),
+            progress: Progress::default(),
             draining: false,
             stopping: false,
         }
     }
 
     /// Serves until it is stopped, and what is in hand is done.
-    pub(super) async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), Failure> {
+    pub(super) async fn run(
+        mut self,
+        own: &mut Option<OwnTokens>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Failure> {
         let (ready, results) = mpsc::channel(outbox::WAITING);
-        let posting = tokio::spawn(outbox::post(self.client.clone(), self.id.clone(), results, self.output));
+        let (refused, mut refusals) = mpsc::channel(outbox::WAITING);
+        let (link, id) = (self.link.clone(), self.id.clone());
+        let send = async move |results| link.client().post_step_results(&id, &StepResults { results }).await;
+        let posting = tokio::spawn(outbox::post(send, results, refused));
+        let mut results = Results::new(ready);
         tokio::pin!(stop);
         let mut pause = FIRST_PAUSE;
         let ended = loop {
-            match self.connect(&ready, &mut pause, stop.as_mut()).await {
+            match self.connect((&mut results, &mut refusals), own, &mut pause, stop.as_mut()).await {
                 Connected::Lost => {}
                 Connected::Stopped => break Ok(()),
                 Connected::Refused(failure) => break Err(failure),
@@ -127,12 +143,12 @@ impl Bridge {
             }
         };
         if ended.is_ok() {
-            self.drain(&ready).await;
+            self.drain(&mut results, &mut refusals).await;
         }
-        drop(ready);
+        drop((results, refusals));
         let _ = tokio::time::timeout(self.settings.grace, posting).await;
         if ended.is_ok()
-            && let Err(error) = self.client.sign_off_runner(&self.id).await
+            && let Err(error) = self.link.client().sign_off_runner(&self.id).await
         {
             self.output.note(format_args!("signing off failed: {error}"));
         }
@@ -142,11 +158,12 @@ impl Bridge {
     /// One connection, from signing in until it is lost.
     async fn connect(
         &mut self,
-        ready: &mpsc::Sender<Ready>,
+        results: (&mut Results, &mut mpsc::Receiver<Refused>),
+        own: &mut Option<OwnTokens>,
         pause: &mut Duration,
         stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Connected {
-        match self.follow(ready, pause, stop).await {
+        match self.follow(results, own, pause, stop).await {
             _ if self.stopping => Connected::Stopped,
             Ok(()) => Connected::Lost,
             Err(Error::Api { status: 401 | 403, message, .. }) => {
@@ -169,14 +186,15 @@ impl Bridge {
         let tools = self.offered.iter().map(|tool| format!("{}.{}", self.settings.pool, tool.name)).collect();
         let capabilities = RunnerCapabilities { tools, ..RunnerCapabilities::default() };
         let (runner_id, subject) = (self.id.clone(), self.settings.subject.clone());
-        self.client.register_runner(&RegisterRunner { runner_id, subject, capabilities }).await?;
+        self.link.client().register_runner(&RegisterRunner { runner_id, subject, capabilities }).await?;
         self.put_tools().await?;
-        self.client.dispatch_stream(&self.id, self.after).await
+        self.link.client().dispatch_stream(&self.id, self.after).await
     }
 
     async fn follow(
         &mut self,
-        ready: &mpsc::Sender<Ready>,
+        (results, refusals): (&mut Results, &mut mpsc::Receiver<Refused>),
+        own: &mut Option<OwnTokens>,
         pause: &mut Duration,
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<(), Error> {
@@ -192,8 +210,14 @@ impl Bridge {
         *pause = FIRST_PAUSE;
         let names: Vec<String> =
             self.offered.iter().map(|tool| format!("runner:{}.{}", self.settings.pool, tool.name)).collect();
-        self.output.note(format_args!("connected to {} as {}: {}", self.client.base_url(), self.id, names.join(", ")));
-        let (mut heartbeat, mut tools) = (interval(HEARTBEAT), interval(TOOLS));
+        self.output.note(format_args!(
+            "connected to {} as {}: {}",
+            self.link.client().base_url(),
+            self.id,
+            names.join(", ")
+        ));
+        let (mut heartbeat, mut tools, mut progress) = (interval(HEARTBEAT), interval(TOOLS), interval(PROGRESS));
+        let (link, output) = (self.link.clone(), self.output);
         let mut last_word = Instant::now();
         loop {
             tokio::select! {
@@ -205,7 +229,7 @@ impl Bridge {
                 }
                 () = sleep_until(last_word), if self.stopping => return Ok(()),
                 told = stream.next() => match told? {
-                    Some(Dispatched::Step { frame, context }) => self.take(*frame, context.as_deref(), ready).await,
+                    Some(Dispatched::Step { frame, context }) => self.take(*frame, context.as_deref(), results),
                     Some(Dispatched::Cancel(name)) => self.steps.cancel(&name),
                     Some(Dispatched::Drain) if self.stopping => return Ok(()),
                     Some(Dispatched::Drain) => self.draining = true,
@@ -217,12 +241,24 @@ impl Bridge {
                     None => return Ok(()),
                 },
                 Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => {
-                    self.ended(ended, ready).await;
+                    self.ended(ended, results);
                     if !self.reports.is_empty() {
                         self.report().await?;
                     }
                 }
-                _ = heartbeat.tick() => self.report().await?,
+                Some(refused) = refusals.recv() => self.refused(refused),
+                // Sign in with the new token, so that nothing hangs on the old one.
+                () = link::renewed(own, &link, output) => return Ok(()),
+                _ = heartbeat.tick() => {
+                    results.flush();
+                    self.report().await?;
+                }
+                _ = progress.tick(), if self.progress.is_any() => {
+                    self.reports.extend(self.progress.news());
+                    if !self.reports.is_empty() {
+                        self.report().await?;
+                    }
+                }
                 _ = tools.tick() => {
                     let listed = self.listed();
                     if listed != self.offered {
@@ -259,16 +295,16 @@ impl Bridge {
             max_concurrency: Some(self.settings.concurrency),
             tools: self.offered.clone(),
         };
-        self.client.put_runner_tools(&self.id, &tools).await.map(drop)
+        self.link.client().put_runner_tools(&self.id, &tools).await.map(drop)
     }
 
-    async fn take(&mut self, frame: DispatchFrame, context: Option<&DispatchContext>, ready: &mpsc::Sender<Ready>) {
+    fn take(&mut self, frame: DispatchFrame, context: Option<&DispatchContext>, results: &mut Results) {
         self.after = self.after.max(Some(frame.seq));
         match self.steps.sent(&frame) {
             Next::Nothing => {}
             Next::Answer(output) => {
                 let DispatchFrame { run_id: run, step_id: step, seq, .. } = frame;
-                let _ = ready.send(Ready { run, step, seq, output }).await;
+                results.push(Ready { run, step, seq, output });
             }
             Next::Unknown => {
                 let reason = "It was begun before, and did not come to an end.";
@@ -281,9 +317,12 @@ impl Bridge {
             Next::Begin(cancelled) => {
                 let (host, pool) = (self.client.base_url().to_owned(), self.settings.pool.clone());
                 let call = call(Arc::clone(&self.server), host, pool, frame.clone(), context.cloned());
+                self.progress.follow(&self.server, &frame);
                 self.calls.spawn(async move {
+                    // Whatever happens here, the step does not stay in hand for ever.
+                    let broke = || Outcome::Unknown("The runner broke off while it made the call.".to_owned());
                     let outcome = tokio::select! {
-                        outcome = call => outcome,
+                        outcome = AssertUnwindSafe(call).catch_unwind() => outcome.unwrap_or_else(|_| broke()),
                         // Nobody wants it: the program is told, and the host gets its place back.
                         () = cancelled.cancelled() => Outcome::Released,
                     };
@@ -293,14 +332,15 @@ impl Bridge {
         }
     }
 
-    async fn ended(&mut self, ended: Result<Ended, tokio::task::JoinError>, ready: &mpsc::Sender<Ready>) {
-        // A call that panicked is known by its step only to the host, which hears nothing of it.
+    fn ended(&mut self, ended: Result<Ended, tokio::task::JoinError>, results: &mut Results) {
+        // Aborted, at the end.
         let Ok(Ended { run, step, outcome }) = ended else { return };
+        self.progress.forget(&run, &step);
         match outcome {
             Outcome::Output(output) => {
                 let output = Arc::new(output);
                 if let Some(seq) = self.steps.ended(&run, &step, Some(Arc::clone(&output))) {
-                    let _ = ready.send(Ready { run, step, seq, output }).await;
+                    results.push(Ready { run, step, seq, output });
                 }
             }
             Outcome::Released => {
@@ -330,17 +370,46 @@ impl Bridge {
         });
     }
 
+    fn refused(&mut self, refused: Refused) {
+        let Refused { run, step, seq, reason } = refused;
+        self.output.note(format_args!("the result of {step} of {run} was not taken: {reason}"));
+        self.say(&run, &step, seq, StepReportState::Unknown, Some(reason));
+    }
+
     /// Says how it is, and stops what nobody wants. What could not be said is said the next time.
     async fn report(&mut self) -> Result<(), Error> {
+        self.report_once().await?;
+        match self.reports.is_empty() {
+            true => Ok(()),
+            false => self.report_once().await,
+        }
+    }
+
+    async fn report_once(&mut self) -> Result<(), Error> {
         let reports = RunnerReports { draining: self.draining, reports: self.reports.clone() };
-        let work = self.client.report_runner(&self.id, &reports).await?;
+        let work = self.link.client().report_runner(&self.id, &reports).await?;
         self.reports.clear();
         work.cancel.iter().for_each(|name| self.steps.cancel(name));
+        // What is behind the last number that was seen is on its way here, unless nobody wants it.
+        let (seen, last) = (self.after, u64::MAX);
+        let leases = work.leases.into_iter().map(|lease| (lease.run_id, lease.step_id, lease.seq, seen));
+        let cancels = work.cancel.into_iter().map(|name| (name.run_id, name.step_id, name.seq, Some(last)));
+        for (run, step, seq, until) in leases.chain(cancels) {
+            let Some(seq) = seq.filter(|seq| Some(*seq) <= until) else { continue };
+            match self.steps.missing(&run, &step, seq) {
+                None => {}
+                Some(Missing::NeverHad) => self.say(&run, &step, seq, StepReportState::Released, None),
+                Some(Missing::Forgotten) => {
+                    let reason = "The runner remembers nothing of it.".to_owned();
+                    self.say(&run, &step, seq, StepReportState::Unknown, Some(reason));
+                }
+            }
+        }
         Ok(())
     }
 
     /// Takes nothing new, and gives what is in hand its time.
-    async fn drain(&mut self, ready: &mpsc::Sender<Ready>) {
+    async fn drain(&mut self, results: &mut Results, refusals: &mut mpsc::Receiver<Refused>) {
         (self.draining, self.stopping) = (true, true);
         if let Err(error) = self.report().await {
             self.output.note(format_args!("the host could not be told that this runner ends: {error}"));
@@ -349,8 +418,12 @@ impl Bridge {
         let mut heartbeat = interval(HEARTBEAT);
         while !self.steps.is_idle() {
             tokio::select! {
-                Some(ended) = self.calls.join_next() => self.ended(ended, ready).await,
-                _ = heartbeat.tick() => drop(self.report().await),
+                Some(ended) = self.calls.join_next() => self.ended(ended, results),
+                Some(refused) = refusals.recv() => self.refused(refused),
+                _ = heartbeat.tick() => {
+                    results.flush();
+                    drop(self.report().await);
+                }
                 () = tokio::time::sleep_until(until) => break,
             }
         }

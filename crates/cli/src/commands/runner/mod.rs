@@ -1,8 +1,10 @@
 //! `baton runner`: makes a program that speaks the Model Context Protocol on its standard streams a runner of a host.
 
 mod bridge;
+mod link;
 mod log_lines;
 mod outbox;
+mod progress;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -12,20 +14,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_client::{Client, NewRunnerToken, RunnerClient};
+use baton_client::{Client, RunnerClient};
 use baton_tool::NoSecrets;
 use baton_tool::mcp::{McpServer, McpSettings, McpStatus};
-use jiff::SignedDuration;
 
 use self::bridge::Bridge;
+use self::link::{Link, OwnTokens};
 use crate::context::Context;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hosting::Signals;
 
-/// How long a token is good that was made because none was given.
-const OWN_TOKEN: SignedDuration = SignedDuration::from_hours(24);
 /// The program's own limit of a call: the host's deadline comes before it.
 const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 /// The host judges how large a result may be.
@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Allow plain HTTP to a host on another machine
     #[arg(long)]
     insecure: bool,
+    /// How long a token is good that was made because none was given; it is made anew at half of that
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration::millis, hide = true)]
+    token_life: u64,
     /// Stop when standard input is closed: whoever started this is gone then
     #[arg(long, hide = true)]
     while_stdin: bool,
@@ -79,11 +82,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let name = args.name.clone().unwrap_or_else(|| pool_of(&args.command));
     let mut signals = Signals::new().map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
     log_lines::start();
-    let (client, made) = credentials(&args, context, &url, &name).await?;
-    let subject = match client.own_runner_token().await {
-        Ok(own) => own.subject,
+    let (link, mut own) = credentials(&args, context, &url, &name).await?;
+    let subject = match link.client().own_runner_token().await {
+        Ok(shown) => shown.subject,
         Err(error) => {
-            revoke(context, made.as_deref()).await;
+            revoke(context, own.as_ref()).await;
             return Err(Failure::new(Exit::Failed, format!("The host refused this runner: {error}")));
         }
     };
@@ -91,7 +94,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     server.tried().await;
     if let McpStatus::Disconnected { reason } = server.status() {
         server.close().await;
-        revoke(context, made.as_deref()).await;
+        revoke(context, own.as_ref()).await;
         let message = format!("`{}` does not work: {reason}", args.command.join(" "));
         return Err(Failure::new(Exit::Failed, message).hint("it has to speak MCP on its standard input and output"));
     }
@@ -103,16 +106,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         version: args.tool_version.clone(),
         grace: Duration::from_millis(args.grace),
     };
-    let bridge = Bridge::new(client, Arc::clone(&server), settings, *output);
+    let bridge = Bridge::new(link, Arc::clone(&server), settings, *output);
     let stop = async {
         tokio::select! {
             _ = signals.next() => {}
             () = stdin_closed(args.while_stdin) => {}
         }
     };
-    let ended = bridge.run(stop).await;
+    let ended = bridge.run(&mut own, stop).await;
     server.close().await;
-    revoke(context, made.as_deref()).await;
+    revoke(context, own.as_ref()).await;
     ended.map(|()| Exit::Ok)
 }
 
@@ -142,13 +145,13 @@ fn is_safe(url: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A client that shows a runner token, and the id of the token if it was made for this.
+/// A link that shows a runner token, and the tokens of this process' own if it was given none.
 async fn credentials(
     args: &Args,
     context: &Context,
     url: &str,
     name: &str,
-) -> Result<(RunnerClient, Option<String>), Failure> {
+) -> Result<(Link, Option<OwnTokens>), Failure> {
     let given = match &args.token_file {
         Some(path) => {
             let read = std::fs::read_to_string(path);
@@ -157,22 +160,15 @@ async fn credentials(
         None => std::env::var("BATON_RUNNER_TOKEN").ok(),
     };
     if let Some(token) = given {
-        return Ok((RunnerClient::new(Client::new(url, Some(token.trim()))?), None));
+        return Ok((Link::new(RunnerClient::new(Client::new(url, Some(token.trim()))?)), None));
     }
-    let expires_at = jiff::Timestamp::now().checked_add(OWN_TOKEN).ok();
-    let expires_at = expires_at.and_then(|at| baton_model::Timestamp::parse(&at.to_string()));
-    let new = NewRunnerToken { name: format!("baton runner {name}"), subject: None, expires_at };
-    let made = RunnerClient::new(context.client()?).make_runner_token(&new).await.map_err(|error| {
-        Failure::from(error).hint("give a token with --token-file; `baton runner-token add NAME` makes one")
-    })?;
-    Ok((RunnerClient::new(Client::new(url, Some(&made.token))?), Some(made.token_id)))
+    let (own, link) = OwnTokens::make(context, url, name, Duration::from_millis(args.token_life)).await?;
+    Ok((link, Some(own)))
 }
 
-async fn revoke(context: &Context, made: Option<&str>) {
-    if let (Some(id), Ok(client)) = (made, context.client())
-        && let Err(error) = RunnerClient::new(client).revoke_runner_token(id).await
-    {
-        context.output.note(format_args!("the token {id} could not be revoked: {error}"));
+async fn revoke(context: &Context, own: Option<&OwnTokens>) {
+    if let Some(own) = own {
+        own.revoke(context.output).await;
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Steps {
     /// Oldest first.
     order: VecDeque<Pair>,
     bytes: usize,
+    /// The greatest number of those that were forgotten.
+    forgot: Option<u64>,
 }
 
 struct InHand {
@@ -43,6 +45,14 @@ pub(super) enum Next {
     Answer(Arc<Map<String, Value>>),
     /// It was begun before and did not come to an end.
     Unknown,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It was lost on its way here.
+    NeverHad,
+    /// It may have been one of those that are remembered no longer.
+    Forgotten,
 }
 
 impl Steps {
@@ -80,9 +90,9 @@ impl Steps {
         }
         while self.order.len() > MOST_OVER || self.bytes > MOST_OVER_BYTES {
             let Some(oldest) = self.order.pop_front() else { break };
-            if let Some(Over { output: Some((_, bytes)), .. }) = self.over.remove(&oldest) {
-                self.bytes -= bytes;
-            }
+            let Some(Over { seq, output }) = self.over.remove(&oldest) else { continue };
+            self.forgot = self.forgot.max(Some(seq));
+            self.bytes -= output.map_or(0, |(_, bytes)| bytes);
         }
         Some(seq)
     }
@@ -90,6 +100,19 @@ impl Steps {
     /// Certainly not done, so it may begin again.
     pub(super) fn released(&mut self, run: &str, step: &str) -> Option<u64> {
         self.in_hand.remove(&(run.to_owned(), step.to_owned())).map(|here| here.seq)
+    }
+
+    /// The host believes that this runner has it. Says what became of it, where it does not; after that it is not begun under
+    /// this number.
+    pub(super) fn missing(&mut self, run: &str, step: &str, seq: u64) -> Option<Missing> {
+        let pair = (run.to_owned(), step.to_owned());
+        if self.in_hand.contains_key(&pair) || self.over.contains_key(&pair) {
+            return None;
+        }
+        let missing = if self.forgot >= Some(seq) { Missing::Forgotten } else { Missing::NeverHad };
+        self.over.insert(pair.clone(), Over { seq, output: None });
+        self.order.push_back(pair);
+        Some(missing)
     }
 
     pub(super) fn cancel(&self, name: &StepName) {
@@ -136,6 +159,22 @@ mod tests {
         assert!(matches!(steps.sent(&frame(2)), Next::Begin(_)));
         assert_eq!(steps.released("run_a", "s"), Some(2));
         assert_eq!(steps.ended("run_a", "s", None), None);
+    }
+
+    #[test]
+    fn one_that_was_lost_on_its_way_is_given_back_and_not_begun_if_it_arrives_after_all() {
+        let mut steps = Steps::default();
+        assert_eq!(steps.missing("run_a", "s", 4), Some(Missing::NeverHad));
+        assert_eq!(steps.missing("run_a", "s", 4), None, "said once");
+        assert!(matches!(steps.sent(&frame(4)), Next::Unknown), "too late");
+        assert!(matches!(steps.sent(&frame(5)), Next::Begin(_)));
+        assert_eq!(steps.missing("run_a", "s", 5), None, "in hand");
+        for n in 0..=MOST_OVER {
+            let one = DispatchFrame { step_id: n.to_string(), ..frame(n as u64) };
+            assert!(matches!(steps.sent(&one), Next::Begin(_)));
+            steps.ended("run_a", &one.step_id, Some(Arc::default()));
+        }
+        assert_eq!(steps.missing("run_a", "0", 0), Some(Missing::Forgotten), "it may have been begun");
     }
 
     #[test]

@@ -190,8 +190,14 @@ impl RunnerReads for ReadOnlyStore {
     async fn step(&self, key: &str) -> Result<Option<StepRow>, Error> {
         self.0.step(key).await
     }
-    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
-        self.0.steps_of(owner, state, limit).await
+    async fn steps_of(
+        &self,
+        owner: &str,
+        state: StepState,
+        after: Option<(Timestamp, &str)>,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, Error> {
+        self.0.steps_of(owner, state, after, limit).await
     }
 }
 

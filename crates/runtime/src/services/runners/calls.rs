@@ -23,6 +23,8 @@ use crate::{Error, Options};
 
 /// How long a call waits before its run's log says so: places that are taken are free again within milliseconds.
 const TOLD_AFTER_MS: u64 = 1_000;
+/// How long a run may take to hear that a call was not made.
+const LONGEST_WORD_MS: u64 = 2_000;
 /// Which argument refers to a secret.
 const SECRET: &str = "$secret";
 
@@ -82,7 +84,8 @@ impl RunnerCalls {
             },
         };
         let wait_ms = call.runner.wait_ms.unwrap_or(settings.wait_for_runner_ms);
-        Ok(self.wait(&key, standing, run, call, wait_ms).await)
+        let waiting = Waiting { wait_ms, until: call.deadline.map(|at| shortly_before(at, self.clock.now())) };
+        Ok(self.wait(&key, standing, run, call, waiting).await)
     }
 
     /// Who follows a step that this session gave to a runner.
@@ -139,21 +142,28 @@ impl RunnerCalls {
         mut standing: watch::Receiver<Standing>,
         run: &RunId,
         call: &ToolCall,
-        wait_ms: u64,
+        Waiting { wait_ms, mut until }: Waiting,
     ) -> Returned {
         let mut since: Option<Timestamp> = None;
         let mut told = false;
         loop {
+            let now = self.clock.now();
+            if until.is_some_and(|until| until <= now) {
+                // After this the run's own time is up, and a call that is open then is in doubt.
+                until = None;
+                if self.give_up(key).await.unwrap_or(false) || self.dispatcher.take_back_unseen(key) {
+                    return out_of_time(call);
+                }
+            }
             let current = standing.borrow_and_update().clone();
             let wake_at = match current {
                 Standing::Lost(reason) => return Returned::Unknown { reason },
                 Standing::GivenBack => return given_back(call),
                 Standing::Over | Standing::Given => {
                     since = None;
-                    None
+                    until
                 }
                 Standing::Queued => {
-                    let now = self.clock.now();
                     let began = *since.get_or_insert(now);
                     let deadline = began.plus_millis(wait_ms);
                     if now >= deadline && self.give_up(key).await.unwrap_or(false) {
@@ -166,7 +176,8 @@ impl RunnerCalls {
                     }
                     let next = if told { deadline } else { tell_at.min(deadline) };
                     // One that was given to a runner a moment ago stands as queued until that is on disk.
-                    Some(if now >= next { now.plus_millis(TOLD_AFTER_MS) } else { next })
+                    let next = if now >= next { now.plus_millis(TOLD_AFTER_MS) } else { next };
+                    Some(until.map_or(next, |until| until.min(next)))
                 }
             };
             let changed = match wake_at {
@@ -192,6 +203,19 @@ impl RunnerCalls {
             }
         });
     }
+}
+
+/// How long a call waits for a runner to have it.
+struct Waiting {
+    wait_ms: u64,
+    /// Shortly before its node's time is up.
+    until: Option<Timestamp>,
+}
+
+/// Early enough that a call which nobody has is off the log when the time is up.
+fn shortly_before(deadline: Timestamp, now: Timestamp) -> Timestamp {
+    let left = deadline.millis_since(now);
+    now.plus_millis(left.saturating_sub((left / 4).clamp(1, LONGEST_WORD_MS)))
 }
 
 /// Whoever stops waiting says so, unless the host stops: after that somebody waits again.
@@ -254,6 +278,12 @@ fn unavailable(call: &ToolCall, wait_ms: u64) -> Returned {
         "No runner took the call of {} within {wait_ms} ms, so it was not made. Start one, or look whether it is full.",
         call.tool.id
     );
+    failed(code::RUNNER_UNAVAILABLE, message, true)
+}
+
+fn out_of_time(call: &ToolCall) -> Returned {
+    let message =
+        format!("No runner took the call of {} while there was time for it, so it was not made.", call.tool.id);
     failed(code::RUNNER_UNAVAILABLE, message, true)
 }
 

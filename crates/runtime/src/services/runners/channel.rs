@@ -10,13 +10,14 @@ use baton_tool::runner;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::LEASE_MS;
-use super::board::{Answerable, Before, Board, MOST_QUEUED, Reader, Said, Standing, Told};
+use super::board::{Answerable, Before, Board, Reader, Said, Standing, Told};
 use super::dispatcher::Dispatcher;
 use super::names::{RunnerOwner, step_key};
+use super::news::RunnerNews;
 use super::registry::RunnerRegistry;
 use super::rows::{Step, StepBody, model_step};
 use super::tokens::RunnerBearer;
+use super::{LEASE_MS, MOST_ROWS};
 use crate::clock::Clock;
 use crate::cluster::forward::Forwarding;
 use crate::journal::storage::Storage;
@@ -27,6 +28,8 @@ use crate::{Error, ErrorKind, Options};
 
 /// How many steps one report may be about.
 const MOST_REPORTS: usize = 2_000;
+/// How long one result may take until it is on its run's log.
+const RESULT_MS: u64 = 20_000;
 const MOST_REASON_CHARS: usize = 500;
 /// Numbers of steps are whole in every language.
 const GREATEST_SEQ: u64 = 1 << 52;
@@ -98,6 +101,7 @@ pub struct StepName {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepLease {
     pub step: StepName,
+    pub seq: u64,
     pub expires_at: Timestamp,
 }
 
@@ -105,13 +109,15 @@ pub struct StepLease {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunnerWork {
     pub leases: Vec<StepLease>,
-    pub cancel: Vec<StepName>,
+    /// Each with its number.
+    pub cancel: Vec<(StepName, u64)>,
     pub drain: bool,
 }
 
 /// Speaks with runners.
 pub(crate) struct RunnerChannel {
     pub(crate) runner_board: Arc<Board>,
+    pub(crate) runner_news: Arc<RunnerNews>,
     pub(crate) answering_steps: Arc<LoadLocks>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Arc<Options>,
@@ -126,8 +132,21 @@ pub(crate) struct RunnerChannel {
 }
 
 impl RunnerChannel {
-    /// Takes a result, and says whether it was known already. The run's log has it when this returns.
+    /// Takes a result, and says whether it was known already. The run's log has it when this returns. Results come many at a
+    /// time: one that cannot be recorded now holds up the others only so long.
     pub(crate) async fn result(&self, bearer: &RunnerBearer, id: &str, frame: ResultFrame) -> Result<bool, Error> {
+        let until = self.clock.now().plus_millis(RESULT_MS);
+        tokio::select! {
+            biased;
+            taken = self.take_result(bearer, id, frame) => taken,
+            () = self.clock.until(until) => {
+                let message = "The result could not be recorded in time. Send it again.";
+                Err(Error::new(ErrorKind::Unavailable, code::SERVICE_UNAVAILABLE, message).with("retriable", true))
+            }
+        }
+    }
+
+    async fn take_result(&self, bearer: &RunnerBearer, id: &str, frame: ResultFrame) -> Result<bool, Error> {
         let key = step_key(&frame.run_id, &frame.step_id);
         // Of two results of one step the second sees what became of the first.
         let _alone = self.answering_steps.lock(&key).await;
@@ -156,7 +175,7 @@ impl RunnerChannel {
         if state.is_some() || known.abandoned {
             let row = self.store.run(&frame.run_id).await?;
             if row.is_none_or(|row| row.status.is_terminal()) {
-                self.finish(&key);
+                self.finish(&key, &bearer.owner);
                 return Err(terminal());
             }
         }
@@ -164,22 +183,14 @@ impl RunnerChannel {
             let over = StepBody { output: Some(frame.output.clone()), ..known.body.over(Some(digest)) };
             let row = over.row(StepState::Done, known.version + 1, self.clock.now());
             self.registry.write(RunnerWrite::PutStep(row)).await?;
-            self.finish(&key);
+            self.finish(&key, &bearer.owner);
             return Ok(false);
         }
         let outcome = self.outcome(&known, &frame.output);
-        self.runner_board.answering(&key, true);
-        let told = self.tell_run(&known, digest, outcome).await;
-        match told {
-            Ok(()) => {
-                self.finish(&key);
-                Ok(false)
-            }
-            Err(error) => {
-                self.runner_board.answering(&key, false);
-                Err(error)
-            }
-        }
+        let _answering = Answering::new(&self.runner_board, &key);
+        self.tell_run(&known, digest, outcome).await?;
+        self.finish(&key, &bearer.owner);
+        Ok(false)
     }
 
     /// What is known of a step: here, or in the store with the state it has there.
@@ -273,9 +284,17 @@ impl RunnerChannel {
         Ok(())
     }
 
-    fn finish(&self, key: &str) {
+    fn finish(&self, key: &str, owner: &RunnerOwner) {
         let next = self.runner_board.over(key, self.dispatcher.epoch(), self.clock.now());
         self.dispatcher.give(next);
+        self.look_elsewhere(owner);
+    }
+
+    /// A place that nothing here fills may be for what waits on other hosts.
+    fn look_elsewhere(&self, owner: &RunnerOwner) {
+        if self.runner_board.wants_more(owner) {
+            self.runner_news.places(owner);
+        }
     }
 
     /// Takes what a runner says, and says what it should have in hand.
@@ -302,14 +321,16 @@ impl RunnerChannel {
         let now = self.clock.now();
         let renewed = self.runner_board.renew(&bearer.owner, id, now);
         self.dispatcher.give(self.runner_board.fill(&bearer.owner, id, self.dispatcher.epoch(), now));
-        let name = |(run_id, step_id): (RunId, String)| StepName { run_id, step_id };
+        self.look_elsewhere(&bearer.owner);
+        let name = |run_id: RunId, step_id: String| StepName { run_id, step_id };
+        let expires_at = renewed.until;
         Ok(RunnerWork {
             leases: renewed
                 .leases
                 .into_iter()
-                .map(|(run, step, expires_at)| StepLease { step: name((run, step)), expires_at })
+                .map(|(run, step, seq)| StepLease { step: name(run, step), seq, expires_at })
                 .collect(),
-            cancel: renewed.cancel.into_iter().map(name).collect(),
+            cancel: renewed.cancel.into_iter().map(|(run, step, seq)| (name(run, step), seq)).collect(),
             drain: renewed.drain,
         })
     }
@@ -370,14 +391,18 @@ impl RunnerChannel {
         let _alone = self.registry.changing.lock(&bearer.owner.runner_key(id)).await;
         self.registry.own(bearer, id)?;
         let at = (self.dispatcher.epoch(), self.clock.now());
-        let opened = self.runner_board.open(&bearer.owner, id, after, at);
+        let opened = self.runner_board.open(&bearer.owner, (id, &bearer.token), after, at);
         let (reader, registration) = opened.ok_or_else(not_leased)?;
         let stream = RunnerStream { reader, channel: Arc::clone(self), ended: false };
         // Where it is, and which numbers its steps may have, is on disk before it sees one.
         self.registry.write(RunnerWrite::PutRunner(registration.row())).await?;
         self.take_over(bearer, id).await?;
+        self.registry.still_good(bearer).await?;
         let granted = self.runner_board.opened(&stream.reader, at.0, self.clock.now());
         self.dispatcher.give(granted);
+        if at.0 > 0 && self.runner_board.has_place(&bearer.owner) {
+            self.runner_news.places(&bearer.owner);
+        }
         Ok(stream)
     }
 }
@@ -389,7 +414,7 @@ impl RunnerChannel {
         if epoch == 0 {
             return Ok(());
         }
-        for row in self.store.steps_of(&bearer.owner.key(), StepState::Leased, MOST_QUEUED).await? {
+        for row in self.store.steps_of(&bearer.owner.key(), StepState::Leased, None, MOST_ROWS).await? {
             let Some(body) = StepBody::read(&row) else { continue };
             let its = body.given.last().is_some_and(|given| given.runner == id);
             if !its || body.epoch == epoch || self.runner_board.has(&row.key) {
@@ -407,6 +432,25 @@ impl RunnerChannel {
             self.runner_board.follow(Arc::new(body.step), known, (until, now));
         }
         Ok(())
+    }
+}
+
+/// While a result is on its way to the run.
+struct Answering<'a> {
+    board: &'a Board,
+    key: &'a str,
+}
+
+impl<'a> Answering<'a> {
+    fn new(board: &'a Board, key: &'a str) -> Self {
+        board.answering(key, true);
+        Self { board, key }
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.board.answering(self.key, false);
     }
 }
 

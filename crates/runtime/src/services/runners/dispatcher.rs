@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_store::{Commit, RunnerWrite, StepState, Store, Write};
 
-use super::board::{Abandoned, Board, Changes, Granted};
+use super::board::{Abandoned, Board, Changes, Granted, Withdrawn};
 use super::rows::StepBody;
 use crate::Error;
 use crate::clock::{Clock, RETRY_MS};
@@ -14,6 +14,8 @@ use crate::tasks::Tasks;
 
 /// How long the row of an answer may take from the host that took it.
 const ANSWER_MS: u64 = 1_000;
+/// How often a row is written that other hosts write, too. The first one that is done stays.
+const MOST_TRIES: usize = 8;
 
 pub(crate) struct Dispatcher {
     pub(crate) runner_board: Arc<Board>,
@@ -78,7 +80,11 @@ impl Dispatcher {
             Ok::<_, Error>(row.filter(|row| *row != granted.row))
         };
         match written.await {
-            Ok(None) => self.runner_board.durable(&granted),
+            Ok(None) => {
+                if !self.runner_board.durable(&granted) && self.epoch() == 0 {
+                    self.note(RunnerWrite::DeleteStep { key: granted.key });
+                }
+            }
             Ok(Some(row)) => {
                 let next = self.runner_board.contest_lost(&row, self.epoch(), self.clock.now());
                 self.give(next);
@@ -99,13 +105,32 @@ impl Dispatcher {
 
     /// Nobody waits for a step any more.
     pub(crate) fn abandoned(self: &Arc<Self>, key: &str) {
-        match self.runner_board.abandon(key) {
-            Some(Abandoned::Forgotten { had_row: true }) => self.note(RunnerWrite::DeleteStep { key: key.to_owned() }),
+        match self.runner_board.abandon(key, self.epoch(), self.clock.now()) {
+            Some(Abandoned::Forgotten(withdrawn)) => self.withdrawn(withdrawn),
             Some(Abandoned::Elsewhere { body, version }) => {
                 self.tasks.spawn(self, |room| async move { room.tell_holder(*body, version).await });
             }
-            Some(Abandoned::Forgotten { had_row: false } | Abandoned::Told) | None => {}
+            None => {}
         }
+    }
+
+    /// Nobody waits for a step, and no runner here has seen it.
+    pub(crate) fn withdrawn(self: &Arc<Self>, withdrawn: Withdrawn) {
+        let Withdrawn { body, version, granted } = withdrawn;
+        self.give(granted);
+        if self.epoch() == 0 {
+            self.note(RunnerWrite::DeleteStep { key: body.step.key() });
+        } else {
+            self.tasks.spawn(self, |room| async move { room.say_over(*body, version).await });
+        }
+    }
+
+    /// Takes a step from a runner that has not seen it. False if one may have.
+    pub(crate) fn take_back_unseen(self: &Arc<Self>, key: &str) -> bool {
+        let withdrawn = self.runner_board.withdraw_unseen(key, self.epoch(), self.clock.now());
+        let taken = withdrawn.is_some();
+        withdrawn.into_iter().for_each(|withdrawn| self.withdrawn(withdrawn));
+        taken
     }
 
     /// Tells the host that gave a step to a runner that nobody waits for it, unless that is because it was answered: then the
@@ -115,9 +140,23 @@ impl Dispatcher {
             () = self.clock.until(self.clock.now().plus_millis(ANSWER_MS)) => {}
             () = self.tasks.stop.cancelled() => return,
         }
-        let row = self.store.step(&body.step.key()).await;
-        if !matches!(row, Ok(Some(row)) if row.state == StepState::Done) {
-            self.note(RunnerWrite::PutStep(body.row(StepState::Done, version, self.clock.now())));
+        self.say_over(body, version).await;
+    }
+
+    /// Says in the step's row that nobody waits for it, whatever other hosts write there meanwhile.
+    async fn say_over(&self, body: StepBody, version: u64) {
+        let mut version = version;
+        for _ in 0..MOST_TRIES {
+            match self.store.step(&body.step.key()).await {
+                Ok(Some(row)) if row.state == StepState::Done => return,
+                Ok(Some(row)) => version = version.max(row.version + 1),
+                Ok(None) | Err(_) => {}
+            }
+            let row = body.row(StepState::Done, version, self.clock.now());
+            if let Err(error) = self.write(RunnerWrite::PutStep(row)).await {
+                tracing::debug!(%error, run = %body.step.run, "a step that nobody waits for could not be withdrawn");
+                return;
+            }
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) const MOST_GIVEN: usize = 32;
 pub(crate) const MOST_INPUT_BYTES: usize = 1024 * 1024;
 /// A runner that was not heard of for so long is no runner any more.
 pub(crate) const FORGET_RUNNERS_MS: u64 = 24 * 60 * 60 * 1000;
+/// A step that is over is forgotten after so long: a result that a runner sends again within that time is known again.
+pub(crate) const FORGET_DONE_MS: u64 = 10 * 60 * 1000;
 /// What is known of a step is forgotten after so long: no runner may take that long for one.
 pub(crate) const FORGET_STEPS_MS: u64 = 2 * FORGET_RUNNERS_MS;
 /// How many runners one subject may have.

@@ -1,9 +1,11 @@
 //! What other hosts changed about runners, until somebody looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::names::RunnerOwner;
 
 /// How many changed steps are remembered. With more, everything is looked at.
 const MOST_STEPS: usize = 10_000;
@@ -20,6 +22,8 @@ pub(crate) struct Heard {
     pub(crate) runners: bool,
     /// Everything may have changed.
     pub(crate) all: bool,
+    /// Owners whose runners have places free while steps wait on other hosts.
+    pub(crate) owners: BTreeSet<RunnerOwner>,
     /// Steps that changed, and whose they are.
     pub(crate) steps: BTreeMap<String, String>,
 }
@@ -38,6 +42,11 @@ impl RunnerNews {
             heard.steps.insert(key.to_owned(), owner.to_owned());
         }
         drop(heard);
+        self.woken.notify_one();
+    }
+
+    pub(crate) fn places(&self, owner: &RunnerOwner) {
+        self.heard.lock().owners.insert(owner.clone());
         self.woken.notify_one();
     }
 

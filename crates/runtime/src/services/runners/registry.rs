@@ -13,7 +13,7 @@ use super::board::Board;
 use super::dispatcher::Dispatcher;
 use super::names::RunnerOwner;
 use super::rows::{DEFAULT_CONCURRENCY, Registration, RunnerTools};
-use super::tokens::RunnerBearer;
+use super::tokens::{RunnerBearer, RunnerTokens};
 use super::view::{RunnerRegistration, RunnerView};
 use super::{FORGET_RUNNERS_MS, MOST_ROWS, MOST_RUNNERS};
 use crate::clock::Clock;
@@ -42,6 +42,7 @@ pub(crate) struct RunnerRegistry {
     pub(crate) options: Arc<Options>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) runner_tokens: Arc<RunnerTokens>,
     pub(crate) storage: Arc<Storage>,
     /// One change of a runner after the other, by its key.
     pub(crate) changing: LoadLocks,
@@ -145,6 +146,7 @@ impl RunnerRegistry {
             },
         };
         self.keep(registration).await?;
+        self.still_good(bearer).await?;
         Ok(is_new)
     }
 
@@ -195,7 +197,8 @@ impl RunnerRegistry {
             row_version: known.row_version + 1,
             ..(*known).clone()
         };
-        self.keep(registration).await
+        self.keep(registration).await?;
+        self.still_good(bearer).await
     }
 
     /// Whether its tools fit beside those of the other runners.
@@ -247,8 +250,19 @@ impl RunnerRegistry {
         self.remove(&known, "The runner signed off before it was done.").await
     }
 
-    /// The runners of a token are none any more.
+    /// Of a token that was revoked while it was used nothing stays.
+    pub(crate) async fn still_good(&self, bearer: &RunnerBearer) -> Result<(), Error> {
+        if self.runner_tokens.of(bearer).is_some() {
+            return Ok(());
+        }
+        self.forget_token(&bearer.token).await?;
+        let message = "The token was revoked a moment ago.";
+        Err(Error::new(ErrorKind::Forbidden, code::FORBIDDEN, message))
+    }
+
+    /// The runners of a token are none any more, and streams that it opened end.
     pub(crate) async fn forget_token(&self, token: &str) -> Result<(), Error> {
+        self.runner_board.end_streams_of(token);
         for known in self.runner_board.all() {
             if known.registration.token_id == token {
                 self.remove(&known.registration, "The runner's token was revoked.").await?;
@@ -262,7 +276,9 @@ impl RunnerRegistry {
         let now = self.clock.now();
         for known in self.runner_board.all() {
             let silent = !known.connected && known.seen_at.plus_millis(FORGET_RUNNERS_MS) <= now;
-            if silent && known.registration.epoch == self.dispatcher.epoch() {
+            let epoch = known.registration.epoch;
+            // Where its host is there, that one says so.
+            if silent && (epoch == self.dispatcher.epoch() || !self.dispatcher.is_alive(epoch).await?) {
                 self.remove(&known.registration, "The runner was not heard of for too long.").await?;
             }
         }

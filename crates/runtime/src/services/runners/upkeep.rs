@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use baton_model::Timestamp;
-use baton_store::{RunnerWrite, StepState, Store};
+use baton_store::{RunnerWrite, StepRow, StepState, Store};
 
-use super::FORGET_STEPS_MS;
-use super::board::{Before, Board, Changes, MOST_QUEUED};
+use super::board::{Before, Board, Changes};
 use super::dispatcher::Dispatcher;
 use super::names::RunnerOwner;
 use super::news::RunnerNews;
 use super::registry::RunnerRegistry;
 use super::rows::StepBody;
 use super::tokens::RunnerTokens;
+use super::{FORGET_DONE_MS, FORGET_STEPS_MS};
 use crate::Error;
 use crate::clock::Clock;
 use crate::journal::storage::Storage;
@@ -22,7 +22,10 @@ use crate::tasks::Tasks;
 /// How often leases are looked at.
 const TICK_MS: u64 = 1_000;
 /// After how many of those old rows are forgotten.
-const FORGET_EVERY: u64 = 600;
+const FORGET_EVERY: u64 = 60;
+/// How many steps that wait on other hosts are read at a time, and how often for one owner.
+const PAGE: usize = 500;
+const MOST_PAGES: usize = 40;
 /// How many rows are forgotten at a time at least; where more were written since, twice as many.
 const FORGET_AT_ONCE: u64 = 10_000;
 
@@ -77,8 +80,11 @@ impl RunnerUpkeep {
         let given = self.dispatcher.given.load(Ordering::Relaxed);
         if in_time || given >= FORGET_AT_ONCE {
             self.dispatcher.given.fetch_sub(given, Ordering::Relaxed);
-            let before = Timestamp::from_micros(self.clock.now().as_micros() - (FORGET_STEPS_MS * 1000).cast_signed());
-            self.dispatcher.note(RunnerWrite::ForgetSteps { before, limit: FORGET_AT_ONCE.max(2 * given) });
+            let limit = FORGET_AT_ONCE.max(2 * given);
+            for (state, after_ms) in [(Some(StepState::Done), FORGET_DONE_MS), (None, FORGET_STEPS_MS)] {
+                let before = Timestamp::from_micros(self.clock.now().as_micros() - (after_ms * 1000).cast_signed());
+                self.dispatcher.note(RunnerWrite::ForgetSteps { before, state, limit });
+            }
         }
         Ok(())
     }
@@ -127,12 +133,10 @@ impl RunnerUpkeep {
             }
             self.registry.load().await?;
         }
-        let mut steps = heard.steps;
+        let (mut steps, mut owners) = (heard.steps, heard.owners);
         if heard.all {
             steps.extend(self.runner_board.elsewhere().into_iter().map(|key| (key, String::new())));
-            for owner in self.runner_board.owners_with_places() {
-                self.take_waiting(&owner).await?;
-            }
+            owners.extend(self.runner_board.owners_with_places());
         }
         for (key, owner) in steps {
             if self.runner_board.knows(&key) {
@@ -140,40 +144,52 @@ impl RunnerUpkeep {
                     let granted = self.runner_board.heard(&row, self.dispatcher.epoch(), self.clock.now());
                     self.dispatcher.give(granted);
                 }
-            } else if let Some(owner) = self.owner_here(&owner) {
-                self.take_waiting(&owner).await?;
+            } else {
+                owners.extend(self.runner_board.waits_elsewhere(&owner));
             }
+        }
+        for owner in owners {
+            self.take_waiting(&owner).await?;
         }
         Ok(())
     }
 
-    /// The owner of this key, if one of its runners here has a place free.
-    fn owner_here(&self, key: &str) -> Option<RunnerOwner> {
-        self.runner_board.owners_with_places().into_iter().find(|owner| owner.key() == key)
-    }
-
-    /// Takes steps that wait on other hosts for runners that are here.
+    /// Takes steps that wait on other hosts for runners that are here, as long as these have places.
     async fn take_waiting(&self, owner: &RunnerOwner) -> Result<(), Error> {
         if self.storage.shared().is_none() {
             return Ok(());
         }
-        let (epoch, now) = (self.dispatcher.epoch(), self.clock.now());
-        for row in self.store.steps_of(&owner.key(), StepState::Queued, MOST_QUEUED).await? {
-            if self.runner_board.knows(&row.key) {
-                continue;
+        let (key, mut after) = (owner.key(), None::<(Timestamp, String)>);
+        for _ in 0..MOST_PAGES {
+            if !self.runner_board.has_place(owner) {
+                self.runner_board.looked(owner, false);
+                return Ok(());
             }
-            let Some(body) = StepBody::read(&row) else { continue };
-            if body.is_given_up() {
-                continue;
-            }
-            let before = Before { version: row.version, given: body.given, foreign: true };
-            match self.runner_board.queue(Arc::new(body.step), before, epoch, now) {
-                Ok((_, Some(granted))) => self.dispatcher.give([granted]),
-                // No runner here can have it now: whoever wants it knows of it.
-                Ok((_, None)) => drop(self.runner_board.give_up_waiting(&row.key)),
-                Err(_) => {}
+            let from = after.as_ref().map(|(at, key)| (*at, key.as_str()));
+            let rows = self.store.steps_of(&key, StepState::Queued, from, PAGE).await?;
+            after = rows.last().map(|row| (row.at, row.key.clone())).filter(|_| rows.len() >= PAGE);
+            rows.iter().for_each(|row| self.take_one(row));
+            if after.is_none() {
+                self.runner_board.looked(owner, true);
+                return Ok(());
             }
         }
+        self.runner_board.looked(owner, false);
         Ok(())
+    }
+
+    fn take_one(&self, row: &StepRow) {
+        let (epoch, now) = (self.dispatcher.epoch(), self.clock.now());
+        let Some(body) = StepBody::read(row).filter(|_| !self.runner_board.knows(&row.key)) else { return };
+        if body.is_given_up() {
+            return;
+        }
+        let before = Before { version: row.version, given: body.given, foreign: true };
+        match self.runner_board.queue(Arc::new(body.step), before, epoch, now) {
+            Ok((_, Some(granted))) => self.dispatcher.give([granted]),
+            // No runner here can have it now: whoever wants it knows of it.
+            Ok((_, None)) => drop(self.runner_board.give_up_waiting(&row.key)),
+            Err(_) => {}
+        }
     }
 }

@@ -351,8 +351,14 @@ impl RunnerReads for Watched {
     async fn step(&self, key: &str) -> Result<Option<StepRow>, Error> {
         self.memory.step(key).await
     }
-    async fn steps_of(&self, owner: &str, state: StepState, limit: usize) -> Result<Vec<StepRow>, Error> {
-        self.memory.steps_of(owner, state, limit).await
+    async fn steps_of(
+        &self,
+        owner: &str,
+        state: StepState,
+        after: Option<(Timestamp, &str)>,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, Error> {
+        self.memory.steps_of(owner, state, after, limit).await
     }
 }
 

@@ -51,10 +51,15 @@ pub(super) fn read_report(reports: api::RunnerReports) -> host::RunnerReports {
 }
 
 pub(super) fn work(work: host::RunnerWork) -> api::RunnerWork {
-    let name = |name: host::StepName| api::StepName { run_id: name.run_id.to_string(), step_id: name.step_id };
+    let name = |(name, seq): (host::StepName, u64)| api::StepName {
+        run_id: name.run_id.to_string(),
+        step_id: name.step_id,
+        seq: Some(seq),
+    };
     let lease = |lease: host::StepLease| api::StepLease {
         run_id: lease.step.run_id.to_string(),
         step_id: lease.step.step_id,
+        seq: Some(lease.seq),
         expires_at: lease.expires_at,
     };
     api::RunnerWork {

@@ -53,6 +53,7 @@ fn refusals_name_their_place_and_status() {
         (json!({"workflowId": "w", "tags": vec!["t"; 101]}), 400, "validation_error"),
         (json!({"workflowId": "w", "metadata": {"a": {"b": {"c": {"d": {}}}}}}), 400, "validation_error"),
         (json!({"workflowId": "w", "metadata": {"a": "x".repeat(100)}}), 400, "validation_error"),
+        (json!({"workflowId": "w", "metadata": {"subject": "ann"}}), 400, "validation_error"),
         (json!({"mode": "eval"}), 501, "capability_not_provided"),
         (json!({"mode": "other", "workflowId": "w"}), 400, "validation_error"),
         (json!({"agentId": ""}), 400, "validation_error"),

@@ -3,14 +3,9 @@
 use std::sync::Arc;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{StepRow, StepState};
-use tokio::sync::watch;
+use baton_store::StepState;
 
-use super::matching::Before;
-use super::{
-    Board, Changes, Ended, Entry, Given, Granted, LOST_KEPT_MS, Lease, Place, RunnerOwner, Standing, State, Step,
-    StepBody,
-};
+use super::{Board, Changes, Ended, Granted, LOST_KEPT_MS, Lease, Place, RunnerOwner, Standing, State, Step, StepBody};
 use crate::services::runners::LEASE_MS;
 use crate::services::runners::names::step_key;
 
@@ -29,88 +24,17 @@ pub(crate) struct Answerable {
 }
 
 impl Board {
-    /// A step that was with a runner when this host, or the one before, stopped: it stays there until its time is up.
-    pub(crate) fn adopt(
-        &self,
-        step: Arc<Step>,
-        before: Before,
-        (until, now): (Timestamp, Timestamp),
-        held: Held,
-    ) -> watch::Receiver<Standing> {
+    /// Its row is on disk: the runner may see it. False if nobody wants it any more.
+    pub(crate) fn durable(&self, granted: &Granted) -> bool {
         let mut state = self.state.lock();
-        let (owner, key) = (step.owner(), step.key());
-        state.forget(&key);
-        let (standing, receiver) = watch::channel(Standing::Given);
-        let Before { version, given, foreign } = before;
-        let last = given.last().cloned();
-        let mut place = Place::Elsewhere { look_at: until };
-        if held == Held::Here
-            && let Some(Given { runner: id, seq }) = last
-            && let Some(runner) = state.owners.get_mut(&owner).and_then(|owner| owner.runners.get_mut(&id))
-        {
-            runner.next_seq = runner.next_seq.max(seq + 1);
-            let ends_at = now.plus_millis(step.timeout_ms);
-            let (durable, shown, cancelled) = (true, true, false);
-            let (began, quiet_until) = (now, now);
-            let lease = Lease { key: key.clone(), began, until, ends_at, durable, shown, cancelled, quiet_until };
-            runner.leases.insert(seq, lease);
-            runner.tell_stream();
-            place = Place::With { runner: id, seq };
-        } else if held == Held::Here && !foreign {
-            // Nobody can answer for it.
-            place = Place::Lost { at: now };
-            standing.send_replace(Standing::Lost("The runner that had it is gone.".to_owned()));
-        }
-        let (abandoned, answering) = (false, false);
-        state.steps.insert(key, Entry { step, place, standing, given, version, abandoned, answering, foreign });
-        receiver
-    }
-
-    /// A step that a runner has, and that another host followed until now. Where a run of this host waits for it, it goes on
-    /// waiting.
-    pub(crate) fn follow(&self, step: Arc<Step>, known: Before, (until, now): (Timestamp, Timestamp)) {
-        let mut state = self.state.lock();
-        let (owner, key) = (step.owner(), step.key());
-        let Some(Given { runner: id, seq }) = known.given.last().cloned() else { return };
-        let Some(runner) = state.owners.get_mut(&owner).and_then(|owner| owner.runners.get_mut(&id)) else { return };
-        runner.next_seq = runner.next_seq.max(seq + 1);
-        let (began, quiet_until, ends_at) = (now, now, now.plus_millis(step.timeout_ms));
-        let (durable, shown, cancelled) = (true, true, false);
-        let lease = Lease { key: key.clone(), began, until, ends_at, durable, shown, cancelled, quiet_until };
-        runner.leases.insert(seq, lease);
-        runner.tell_stream();
-        let place = Place::With { runner: id, seq };
-        let Before { version, given, foreign } = known;
-        match state.steps.get_mut(&key) {
-            Some(entry) => {
-                (entry.version, entry.given, entry.place) = (entry.version.max(version), given, place);
-            }
-            None => {
-                let (standing, _) = watch::channel(Standing::Given);
-                let (abandoned, answering) = (false, false);
-                let entry = Entry { step, place, standing, given, version, abandoned, answering, foreign };
-                state.steps.insert(key, entry);
-            }
-        }
-    }
-
-    /// Whether a runner of this host has it.
-    pub(crate) fn has(&self, key: &str) -> bool {
-        let state = self.state.lock();
-        state.steps.get(key).is_some_and(|entry| matches!(entry.place, Place::With { .. }))
-    }
-
-    /// Its row is on disk: the runner may see it.
-    pub(crate) fn durable(&self, granted: &Granted) {
-        let mut state = self.state.lock();
-        let Some(runner) =
-            state.owners.get_mut(&granted.owner).and_then(|owner| owner.runners.get_mut(&granted.runner))
-        else {
-            return;
-        };
+        let runner = state.owners.get_mut(&granted.owner).and_then(|owner| owner.runners.get_mut(&granted.runner));
+        let lease = runner.and_then(|runner| {
+            let lease = runner.leases.get_mut(&granted.seq).filter(|lease| lease.key == granted.key)?;
+            lease.durable = true;
+            Some(runner)
+        });
         // It may have been taken from the runner meanwhile.
-        let Some(lease) = runner.leases.get_mut(&granted.seq).filter(|lease| lease.key == granted.key) else { return };
-        lease.durable = true;
+        let Some(runner) = lease else { return state.steps.contains_key(&granted.key) };
         runner.tell_stream();
         if let Some(entry) = state.steps.get(&granted.key) {
             entry.standing.send_if_modified(|standing| {
@@ -121,6 +45,7 @@ impl Board {
                 waits
             });
         }
+        true
     }
 
     /// What is known here of a step.
@@ -157,12 +82,21 @@ impl Board {
         true
     }
 
-    /// Another host gave the step to a runner first, under the same version.
-    pub(crate) fn contest_lost(&self, row: &StepRow, epoch: u64, now: Timestamp) -> Vec<Granted> {
-        if let Some(entry) = self.state.lock().steps.get_mut(&row.key) {
-            entry.version = entry.version.min(row.version.saturating_sub(1));
+    /// Whoever waits for a step does so no longer, and no runner has seen it: it is certain that it was not done. `None` if one
+    /// may have seen it.
+    pub(crate) fn withdraw_unseen(&self, key: &str, epoch: u64, now: Timestamp) -> Option<Withdrawn> {
+        let mut state = self.state.lock();
+        let entry = state.steps.get(key)?;
+        let Place::With { runner: id, seq } = entry.place.clone() else { return None };
+        let owner = entry.step.owner();
+        if state.lease(&owner, &id, seq).is_none_or(|lease| lease.shown) {
+            return None;
         }
-        self.heard(row, epoch, now)
+        state.end_lease(&owner, &id, seq);
+        state.idle(&owner, &id, now);
+        let entry = state.steps.remove(key)?;
+        let body = Box::new(State::body(&entry, None, epoch).over(None));
+        Some(Withdrawn { body, version: entry.version + 1, granted: state.fill_all(&owner, epoch, now) })
     }
 
     /// Its result is on the run's log, or the run wants nothing of it: whoever has it has a place again.
@@ -185,9 +119,13 @@ impl Board {
         }
     }
 
-    /// Nobody waits for it any more. One that no runner has is forgotten; says whether it has a row. A runner that has it is
-    /// told to stop, and keeps its place until it answers or its time is up.
-    pub(crate) fn abandon(&self, key: &str) -> Option<Abandoned> {
+    /// Nobody waits for it any more. One that no runner has seen is forgotten; says what is to be done about its row. A runner
+    /// that has seen it is told to stop, and keeps its place until it answers or its time is up.
+    pub(crate) fn abandon(&self, key: &str, epoch: u64, now: Timestamp) -> Option<Abandoned> {
+        let answering = self.state.lock().steps.get(key).is_none_or(|entry| entry.answering);
+        if !answering && let Some(withdrawn) = self.withdraw_unseen(key, epoch, now) {
+            return Some(Abandoned::Forgotten(withdrawn));
+        }
         let mut state = self.state.lock();
         let entry = state.steps.get_mut(key).filter(|entry| !entry.answering)?;
         entry.abandoned = true;
@@ -196,8 +134,9 @@ impl Board {
         match place {
             Place::Queued { order } => {
                 state.dequeue(&owner, &step, order);
-                state.steps.remove(key);
-                Some(Abandoned::Forgotten { had_row: version > 0 })
+                let entry = state.steps.remove(key).filter(|_| version > 0)?;
+                let body = Box::new(State::body(&entry, None, epoch).over(None));
+                Some(Abandoned::Forgotten(Withdrawn { body, version: version + 1, granted: Vec::new() }))
             }
             Place::With { runner: id, seq } => {
                 let runner = state.owners.get_mut(&owner)?.runners.get_mut(&id)?;
@@ -206,14 +145,14 @@ impl Board {
                 }
                 runner.cancels.insert((step.run.clone(), step.step_id.clone()));
                 runner.tell_stream();
-                Some(Abandoned::Told)
+                None
             }
             // It may be taken up again, or be answered late.
             Place::Lost { .. } => None,
             Place::Elsewhere { .. } => {
                 let entry = state.steps.remove(key)?;
-                let body = State::body(&entry, None, 0).over(None);
-                Some(Abandoned::Elsewhere { body: Box::new(body), version: entry.version + 1 })
+                let body = Box::new(State::body(&entry, None, 0).over(None));
+                Some(Abandoned::Elsewhere { body, version: entry.version + 1 })
             }
         }
     }
@@ -272,13 +211,14 @@ impl Board {
         (runner.seen_at, runner.silent) = (now, false);
         renewed.drain = runner.registration.draining;
         let until = now.plus_millis(LEASE_MS);
-        for lease in runner.leases.values_mut() {
+        renewed.until = until;
+        for (&seq, lease) in &mut runner.leases {
             lease.until = until;
             let Some(entry) = steps.get(&lease.key) else { continue };
             let (run, step) = (entry.step.run.clone(), entry.step.step_id.clone());
             match lease.cancelled {
-                true => renewed.cancel.push((run, step)),
-                false => renewed.leases.push((run, step, until)),
+                true => renewed.cancel.push((run, step, seq)),
+                false => renewed.leases.push((run, step, seq)),
             }
         }
         renewed
@@ -336,127 +276,6 @@ impl Board {
         changes.granted = state.fill_all(owner, epoch, now);
         changes
     }
-
-    /// The row of a step that this host knows was changed by another one.
-    pub(crate) fn heard(&self, row: &StepRow, epoch: u64, now: Timestamp) -> Vec<Granted> {
-        let mut state = self.state.lock();
-        let Some(entry) = state.steps.get_mut(&row.key).filter(|entry| entry.version < row.version) else {
-            return Vec::new();
-        };
-        let Some(body) = StepBody::read(row) else { return Vec::new() };
-        let unanswered = body.digest.is_none();
-        entry.version = row.version;
-        entry.given = body.given;
-        let (owner, step, place, foreign) =
-            (entry.step.owner(), Arc::clone(&entry.step), entry.place.clone(), entry.foreign);
-        let mut freed = None;
-        match place {
-            Place::Queued { order } => state.dequeue(&owner, &step, order),
-            Place::With { runner, seq } => {
-                // One without a result is over because nobody wants it.
-                if row.state == StepState::Done && unanswered {
-                    state.cancel(&owner, &runner, seq);
-                }
-                state.end_lease(&owner, &runner, seq);
-                freed = Some(runner);
-            }
-            Place::Elsewhere { .. } | Place::Lost { .. } => {}
-        }
-        match row.state {
-            StepState::Queued => state.queue_again(&row.key, now),
-            StepState::Leased | StepState::Lost | StepState::Done if foreign => drop(state.steps.remove(&row.key)),
-            StepState::Done => {
-                if let Some(entry) = state.steps.remove(&row.key) {
-                    entry.standing.send_replace(Standing::Over);
-                }
-            }
-            StepState::Leased => {
-                if let Some(entry) = state.steps.get_mut(&row.key) {
-                    entry.place = Place::Elsewhere { look_at: now.plus_millis(2 * LEASE_MS) };
-                    entry.standing.send_replace(Standing::Given);
-                }
-            }
-            StepState::Lost => {
-                if let Some(entry) = state.steps.get_mut(&row.key) {
-                    entry.place = Place::Lost { at: now };
-                    let reason = "The runner was not heard of for too long.";
-                    entry.standing.send_replace(Standing::Lost(reason.to_owned()));
-                }
-            }
-        }
-        match (row.state, freed) {
-            (StepState::Queued, _) => state.fill_all(&owner, epoch, now),
-            (_, Some(runner)) => state.fill(&owner, &runner, epoch, now),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Steps that other hosts may know more of.
-    pub(crate) fn elsewhere(&self) -> Vec<String> {
-        let state = self.state.lock();
-        let waits =
-            |entry: &Entry| matches!(entry.place, Place::Elsewhere { .. }) || (entry.version > 0 && !entry.abandoned);
-        state.steps.iter().filter(|(_, entry)| waits(entry)).map(|(key, _)| key.clone()).collect()
-    }
-
-    /// Owners that have a runner here with a place free: what waits on other hosts may be for them.
-    pub(crate) fn owners_with_places(&self) -> Vec<RunnerOwner> {
-        let state = self.state.lock();
-        let free = |owner: &super::OwnerBoard| {
-            owner
-                .runners
-                .values()
-                .any(|runner| runner.stream.is_some() && runner.leases.len() < runner.registration.max_concurrency)
-        };
-        state.owners.iter().filter(|(_, owner)| free(owner)).map(|(owner, _)| owner.clone()).collect()
-    }
-
-    /// Steps that another host gave to a runner some time ago.
-    pub(crate) fn to_look_at(&self, now: Timestamp) -> Vec<String> {
-        let state = self.state.lock();
-        let due = |entry: &Entry| matches!(entry.place, Place::Elsewhere { look_at } if look_at <= now);
-        state.steps.iter().filter(|(_, entry)| due(entry)).map(|(key, _)| key.clone()).collect()
-    }
-
-    /// The host that gave it to a runner is there.
-    pub(crate) fn look_later(&self, key: &str, now: Timestamp) {
-        if let Some(entry) = self.state.lock().steps.get_mut(key)
-            && let Place::Elsewhere { look_at } = &mut entry.place
-        {
-            *look_at = now.plus_millis(2 * LEASE_MS);
-        }
-    }
-
-    /// The host that gave it to a runner is gone, and no other host has heard of that runner.
-    pub(crate) fn lost_elsewhere(&self, key: &str, epoch: u64, now: Timestamp) -> Option<Ended> {
-        let mut state = self.state.lock();
-        let entry = state.steps.get_mut(key).filter(|entry| matches!(entry.place, Place::Elsewhere { .. }))?;
-        entry.version += 1;
-        entry.place = Place::Lost { at: now };
-        entry.standing.send_replace(Standing::Lost("The host that its runner was connected to is gone.".to_owned()));
-        let row = State::body(entry, None, epoch).row(StepState::Lost, entry.version, now);
-        Some(Ended { row: Some(row), key: key.to_owned() })
-    }
-
-    /// One that waits, as it would be written next.
-    pub(crate) fn waiting(&self, key: &str) -> Option<(StepBody, u64)> {
-        let state = self.state.lock();
-        let entry = state.steps.get(key).filter(|entry| matches!(entry.place, Place::Queued { .. }))?;
-        Some((State::body(entry, None, 0), entry.version + 1))
-    }
-
-    pub(crate) fn knows(&self, key: &str) -> bool {
-        self.state.lock().steps.contains_key(key)
-    }
-}
-
-/// Who gave a step to the runner that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// This host, or one that is gone: it is this one's to follow.
-    Here,
-    /// Another host, which is there.
-    Elsewhere,
 }
 
 /// What a runner says of a step.
@@ -469,18 +288,24 @@ pub(crate) enum Said {
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Renewed {
-    pub(crate) leases: Vec<(RunId, String, Timestamp)>,
-    pub(crate) cancel: Vec<(RunId, String)>,
+    pub(crate) until: Timestamp,
+    pub(crate) leases: Vec<(RunId, String, u64)>,
+    pub(crate) cancel: Vec<(RunId, String, u64)>,
     pub(crate) drain: bool,
+}
+
+/// A step that nobody waits for and no runner has seen: what its row would be, and what has its place now.
+#[derive(Debug)]
+pub(crate) struct Withdrawn {
+    pub(crate) body: Box<StepBody>,
+    pub(crate) version: u64,
+    pub(crate) granted: Vec<Granted>,
 }
 
 /// What is to be written when nobody waits for a step any more.
 #[derive(Debug)]
 pub(crate) enum Abandoned {
-    Forgotten {
-        had_row: bool,
-    },
-    Told,
+    Forgotten(Withdrawn),
     /// The host that gave it to a runner has to hear of it.
     Elsewhere {
         body: Box<StepBody>,
@@ -500,13 +325,13 @@ impl State {
         lease
     }
 
-    fn idle(&mut self, owner: &RunnerOwner, id: &str, now: Timestamp) {
+    pub(super) fn idle(&mut self, owner: &RunnerOwner, id: &str, now: Timestamp) {
         if let Some(runner) = self.owners.get_mut(owner).and_then(|owner| owner.runners.get_mut(id)) {
             runner.idle_since = now;
         }
     }
 
-    fn cancel(&mut self, owner: &RunnerOwner, id: &str, seq: u64) {
+    pub(super) fn cancel(&mut self, owner: &RunnerOwner, id: &str, seq: u64) {
         let Some(key) = self.lease(owner, id, seq).map(|lease| lease.key.clone()) else { return };
         let Some(entry) = self.steps.get(&key) else { return };
         let pair = (entry.step.run.clone(), entry.step.step_id.clone());
@@ -530,11 +355,13 @@ impl State {
     /// Certainly not done: it waits again, unless nobody wants it.
     fn released(&mut self, key: &str, epoch: u64, now: Timestamp) -> Option<Ended> {
         let entry = self.steps.get_mut(key)?;
-        if entry.abandoned {
-            self.steps.remove(key);
-            return Some(Ended { row: None, key: key.to_owned() });
-        }
         entry.version += 1;
+        if entry.abandoned {
+            // Other hosts hear of rows that are written, not of those that are deleted.
+            let row = Self::body(entry, None, epoch).over(None).row(StepState::Done, entry.version, now);
+            self.steps.remove(key);
+            return Some(Ended { row: Some(row).filter(|_| epoch > 0), key: key.to_owned() });
+        }
         let row = Self::body(entry, None, epoch).row(StepState::Queued, entry.version, now);
         self.queue_again(key, now);
         Some(Ended { row: Some(row), key: key.to_owned() })
@@ -580,13 +407,13 @@ impl State {
         let entry = self.steps.get_mut(&lease.key)?;
         if entry.abandoned || entry.foreign {
             let entry = self.steps.remove(&lease.key)?;
-            let row = Self::body(&entry, None, epoch).row(StepState::Lost, entry.version + 1, now);
+            let row = Self::body(&entry, None, epoch).over(None).row(StepState::Lost, entry.version + 1, now);
             return Some(Ended { row: entry.foreign.then_some(row), key: lease.key });
         }
         entry.version += 1;
         entry.place = Place::Lost { at: now };
         entry.standing.send_replace(Standing::Lost(reason.to_owned()));
-        let row = Self::body(entry, None, epoch).row(StepState::Lost, entry.version, now);
+        let row = Self::body(entry, None, epoch).over(None).row(StepState::Lost, entry.version, now);
         Some(Ended { row: Some(row), key: lease.key })
     }
 

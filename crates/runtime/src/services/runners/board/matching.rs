@@ -2,7 +2,7 @@
 //! place; of several the one with the least to do, and of those the one that has been idle longest. Steps that wait are
 //! taken in the order in which they came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use baton_model::Timestamp;
@@ -35,6 +35,7 @@ impl Board {
         let mut state = self.state.lock();
         let (owner, draining) = (registration.owner(), registration.draining);
         let id = registration.runner_id.clone();
+        state.names.entry(owner.key()).or_insert_with(|| owner.clone());
         let runners = &mut state.owners.entry(owner.clone()).or_default().runners;
         let version = registration.version.as_deref().and_then(|text| semver::Version::parse(text).ok());
         match runners.get_mut(&id) {
@@ -57,6 +58,8 @@ impl Board {
                     leases: BTreeMap::new(),
                     next_seq: registration.seq_limit,
                     stream: None,
+                    revoked: None,
+                    late: BTreeSet::new(),
                     changed: watch::Sender::new(0),
                     cancels: Default::default(),
                     drain_told: false,
@@ -147,7 +150,7 @@ impl Board {
 }
 
 impl Attached {
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.stream.is_some()
             && !self.registration.draining
             && !self.silent

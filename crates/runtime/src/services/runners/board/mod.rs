@@ -7,6 +7,7 @@
 //!    └────────────┴─────────────────────────────────────┘                       └──► lost
 //! ```
 
+mod hosts;
 mod lease_of;
 mod leases;
 mod matching;
@@ -20,8 +21,9 @@ use baton_store::StepRow;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+pub(crate) use self::hosts::Held;
 pub(crate) use self::lease_of::LeaseOf;
-pub(crate) use self::leases::{Abandoned, Answerable, Held, Said};
+pub(crate) use self::leases::{Abandoned, Answerable, Said, Withdrawn};
 pub(crate) use self::matching::Before;
 pub(crate) use self::stream::Reader;
 pub use self::stream::{DispatchContext, DispatchFrame, Told};
@@ -59,6 +61,8 @@ pub(crate) struct Board {
 #[derive(Default)]
 pub(super) struct State {
     owners: HashMap<RunnerOwner, OwnerBoard>,
+    /// By key.
+    names: HashMap<String, RunnerOwner>,
     steps: HashMap<String, Entry>,
     numbers: u64,
 }
@@ -68,6 +72,8 @@ struct OwnerBoard {
     /// Steps that wait, by what a runner must have for them and in which order they came.
     queues: BTreeMap<Demand, BTreeMap<u64, String>>,
     queued: usize,
+    /// Steps of this owner wait on other hosts, as far as is known.
+    elsewhere: bool,
     runners: BTreeMap<String, Attached>,
 }
 
@@ -117,7 +123,11 @@ struct Attached {
     leases: BTreeMap<u64, Lease>,
     next_seq: u64,
     /// The stream that is open, if one is.
-    stream: Option<u64>,
+    stream: Option<OpenStream>,
+    /// The last stream that ended because its token opens nothing any more.
+    revoked: Option<u64>,
+    /// Steps that are the runner's from before, of which the open stream may not have told it.
+    late: BTreeSet<u64>,
     /// Changes whenever there may be something to tell the stream.
     changed: watch::Sender<u64>,
     cancels: BTreeSet<(RunId, String)>,
@@ -126,6 +136,12 @@ struct Attached {
     silent: bool,
     idle_since: Timestamp,
     seen_at: Timestamp,
+}
+
+struct OpenStream {
+    number: u64,
+    /// The one that opened it.
+    token: String,
 }
 
 struct Lease {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::{Board, Granted, Lease, Registration, RunnerOwner};
+use super::{Attached, Board, Granted, Lease, OpenStream, Registration, RunnerOwner};
 use crate::services::runners::LEASE_MS;
 use crate::services::runners::rows::{Step, model_of};
 use crate::services::runners::step_token::{self, StepClaims, StepToken};
@@ -70,6 +70,8 @@ pub(crate) struct Reader {
     pub(crate) owner: RunnerOwner,
     pub(crate) id: String,
     number: u64,
+    /// The last number that its runner had before.
+    began_after: Option<u64>,
     /// The last number that it was told, or that its runner had before.
     after: Option<u64>,
     pub(crate) changed: watch::Receiver<u64>,
@@ -80,14 +82,15 @@ impl Board {
     pub(crate) fn open(
         &self,
         owner: &RunnerOwner,
-        id: &str,
+        (id, token): (&str, &str),
         after: Option<u64>,
         (epoch, now): (u64, Timestamp),
     ) -> Option<(Reader, Arc<Registration>)> {
         let mut state = self.state.lock();
         let number = state.number();
         let runner = state.owners.get_mut(owner)?.runners.get_mut(id)?;
-        runner.stream = Some(number);
+        runner.stream = Some(OpenStream { number, token: token.to_owned() });
+        runner.late.clear();
         (runner.seen_at, runner.silent) = (now, false);
         runner.drain_told = false;
         // What it had before cannot have numbers that are still to come.
@@ -98,14 +101,15 @@ impl Board {
         let written = runner.set_aside(runner.next_seq);
         let changed = runner.changed.subscribe();
         runner.tell_stream();
-        Some((Reader { owner: owner.clone(), id: id.to_owned(), number, after, changed }, written))
+        let (owner, id, began_after) = (owner.clone(), id.to_owned(), after);
+        Some((Reader { owner, id, number, began_after, after, changed }, written))
     }
 
     /// The stream is gone. What the runner has stays with it.
     pub(crate) fn close(&self, reader: &Reader) {
         let mut state = self.state.lock();
         let runner = state.owners.get_mut(&reader.owner).and_then(|owner| owner.runners.get_mut(&reader.id));
-        if let Some(runner) = runner.filter(|runner| runner.stream == Some(reader.number)) {
+        if let Some(runner) = runner.filter(|runner| runner.is_told_by(reader.number)) {
             runner.stream = None;
         }
     }
@@ -122,8 +126,9 @@ impl Board {
         let Some(runner) = owners.get_mut(&reader.owner).and_then(|owner| owner.runners.get_mut(&reader.id)) else {
             return Some(Told::Gone);
         };
-        if runner.stream != Some(reader.number) {
-            return Some(Told::Superseded);
+        if !runner.is_told_by(reader.number) {
+            let revoked = runner.revoked == Some(reader.number);
+            return Some(if revoked { Told::Gone } else { Told::Superseded });
         }
         if let Some((run, step)) = runner.cancels.pop_first() {
             return Some(Told::Cancel { run, step });
@@ -136,20 +141,31 @@ impl Board {
         let draining = runner.registration.draining;
         // One that ends is shown what it had before, and nothing new.
         let shows = |lease: &Lease| !lease.cancelled && (lease.shown || !draining);
-        let (seq, lease) = runner.leases.range_mut(from..).find(|(_, lease)| shows(lease))?;
+        // Behind the stream already, though it was not told of it.
+        let mut late = None;
+        while let Some(seq) = runner.late.pop_first() {
+            let unseen = reader.began_after.is_none_or(|before| before < seq) && seq < from;
+            if unseen && runner.leases.get(&seq).is_some_and(shows) {
+                late = Some(seq);
+                break;
+            }
+        }
+        let next = || runner.leases.range(from..).find(|(_, lease)| shows(lease)).map(|(seq, _)| *seq);
+        let seq = late.or_else(next)?;
+        let lease = runner.leases.get_mut(&seq)?;
         // In the order of the numbers: one that is not durable holds up those behind it.
         if !lease.durable {
             return None;
         }
         let entry = steps.get(&lease.key)?;
-        reader.after = Some(*seq);
+        reader.after = reader.after.max(Some(seq));
         lease.shown = true;
         let (step, trace) = (&entry.step, entry.step.trace.as_ref());
         let model = model_of(&step.tool);
         let frame = DispatchFrame {
             run_id: step.run.clone(),
             step_id: step.step_id.clone(),
-            seq: *seq,
+            seq,
             kind: if model.is_some() { "model" } else { "tool" },
             provider: model.map(|(provider, _)| provider.to_owned()),
             model: model.map(|(_, model)| model.to_owned()),
@@ -180,6 +196,16 @@ impl Board {
         (!step.node.as_str().is_empty()).then(|| step_token::sign(&self.token_secrets, &claims)).flatten()
     }
 
+    /// Streams that were opened with this token end.
+    pub(crate) fn end_streams_of(&self, token: &str) {
+        let mut state = self.state.lock();
+        let runners = state.owners.values_mut().flat_map(|owner| owner.runners.values_mut());
+        for runner in runners.filter(|runner| runner.stream.as_ref().is_some_and(|open| open.token == token)) {
+            runner.revoked = runner.stream.take().map(|open| open.number);
+            runner.tell_stream();
+        }
+    }
+
     /// The stream of a runner is open on another host now.
     pub(crate) fn moved_away(&self, owner: &RunnerOwner, id: &str) {
         let mut state = self.state.lock();
@@ -187,5 +213,11 @@ impl Board {
             runner.stream = None;
             runner.tell_stream();
         }
+    }
+}
+
+impl Attached {
+    fn is_told_by(&self, stream: u64) -> bool {
+        self.stream.as_ref().is_some_and(|open| open.number == stream)
     }
 }
