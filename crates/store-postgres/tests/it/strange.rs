@@ -444,7 +444,7 @@ async fn ask(store: &dyn Store, names: &Names) -> Answers {
     answers.add("token", store.token(&names.letter()).await.unwrap());
     answers.add("runners", store.runners(99).await.unwrap());
     answers.add("step", store.step(&names.letter()).await.unwrap());
-    answers.add("steps", store.steps_of(&names.letter(), StepState::Queued, 9).await.unwrap());
+    answers.add("steps", store.steps_of(&names.letter(), StepState::Queued, None, 9).await.unwrap());
     answers.add("probe", store.last_probe().await.unwrap());
     answers
 }

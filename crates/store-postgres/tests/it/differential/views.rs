@@ -196,7 +196,7 @@ async fn parts(store: &dyn Store, views: &mut Views) {
         views.show(format!("token {digest}"), store.token(digest).await.unwrap());
         views.show(format!("step {digest}"), store.step(digest).await.unwrap());
         for state in StepState::ALL {
-            views.show(format!("{state:?} of {digest}"), store.steps_of(digest, state, 2).await.unwrap());
+            views.show(format!("{state:?} of {digest}"), store.steps_of(digest, state, None, 2).await.unwrap());
         }
     }
     views.show("oldest letter", store.oldest_dead_letter().await.unwrap());
