@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use baton_client::{
     DispatchContext, DispatchFrame, DispatchStream, Dispatched, Error, RegisterRunner, RunnerCapabilities,
-    RunnerClient, RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState, StepResults, StepToken,
+    RunnerReports, RunnerToolEntry, RunnerTools, StepReport, StepReportState, StepResults, StepToken,
 };
 use baton_model::tool::{Beside, RunnerRequirement, ToolOutcome, ToolRequest};
 use baton_model::{TenantId, Timestamp, TraceContext, code};
@@ -315,7 +315,7 @@ impl Bridge {
                 self.say(&frame.run_id, &frame.step_id, frame.seq, StepReportState::Released, None);
             }
             Next::Begin(cancelled) => {
-                let (host, pool) = (self.client.base_url().to_owned(), self.settings.pool.clone());
+                let (host, pool) = (self.link.client().base_url().to_owned(), self.settings.pool.clone());
                 let call = call(Arc::clone(&self.server), host, pool, frame.clone(), context.cloned());
                 self.progress.follow(&self.server, &frame);
                 self.calls.spawn(async move {

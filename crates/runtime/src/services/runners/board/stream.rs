@@ -179,7 +179,7 @@ impl Board {
             lease_ms: LEASE_MS,
             traceparent: trace.map(|trace| trace.parent.clone()),
             tracestate: trace.and_then(|trace| trace.state.clone()),
-            step_token: self.token_for(step, &reader.id, *seq),
+            step_token: self.token_for(step, &reader.id, seq),
         };
         Some(Told::Dispatch { frame: Box::new(frame), context: Box::new(context) })
     }
