@@ -500,7 +500,8 @@ fn a_program_asks_models_and_keeps_values_and_finds_both_when_it_is_called_again
     assert_eq!(made[1], format!("200 the answer recorded=false kept=201 value={place}"));
     assert_eq!(made[3], format!("200 the answer recorded=true kept=200 value={place}"), "from the log");
     let snapshot = show(here, &run);
-    assert_eq!(snapshot["metrics"]["openwop.cost.model"], "x", "it counts for the run: {}", snapshot["metrics"]);
+    let usage = json!({"input": 2, "output": 2});
+    assert_eq!(snapshot["metrics"]["openwopCost"]["tokens"], usage, "it counts once: {}", snapshot["metrics"]);
     let tokens = std::fs::read_to_string(here.join("calls.tokens")).unwrap();
     let tokens: Vec<&str> = tokens.lines().collect();
     assert!(tokens.len() == 2 && tokens[0] != tokens[1], "each dispatch has its own");
