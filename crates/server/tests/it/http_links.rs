@@ -118,6 +118,7 @@ fn filled(path: &str, waiting: &Waiting) -> String {
         ("{token}", "guess"),
         ("{tokenId}", "none"),
         ("{runnerId}", "none"),
+        ("{key}", "none"),
         ("{file}", "none"),
     ] {
         path = path.replace(gap, value);
