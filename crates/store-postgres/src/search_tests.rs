@@ -48,6 +48,7 @@ async fn a_search_that_takes_too_long_ends_no_generation() {
     let parts = [
         (vec![append(row("run_a"), 0, 1)], Chains::default()),
         (poisoned("run_b"), Chains::link(Arc::clone(&chain))),
+        (vec![append(row("run_b"), 1, 1)], Chains::link(Arc::clone(&chain))),
         (vec![append(row("run_c"), 0, 1)], built),
         (vec![append(row("run_d"), 0, 1)], Chains::default()),
         (poisoned("run_b"), Chains::default()),
@@ -56,12 +57,14 @@ async fn a_search_that_takes_too_long_ends_no_generation() {
     let connection = tokio::spawn(connection);
     let outcome = write(&client, &Commit::of_parts(1, parts), Duration::from_millis(200)).await;
     assert!(!outcome.broken && outcome.failure().is_none(), "{outcome:?}");
-    let [Verdict::Written, Verdict::Refused(culprit), stale, Verdict::Written, Verdict::Refused(second)] =
+    let [Verdict::Written, Verdict::Refused(culprit), next, stale, Verdict::Written, Verdict::Refused(second)] =
         outcome.verdicts.as_slice()
     else {
         unreachable!("{outcome:?}")
     };
-    assert_eq!(*stale, Verdict::Refused(CommitError::Stale), "what builds on it is lost with it");
+    for lost in [next, stale] {
+        assert_eq!(*lost, Verdict::Refused(CommitError::Stale), "what goes on from it or builds on it is lost with it");
+    }
     for refused in [culprit, second] {
         let told = matches!(refused, CommitError::Refused { run: Some(run), reason }
             if *run == RunId::new("run_b") && reason.contains("23514"));
@@ -69,7 +72,7 @@ async fn a_search_that_takes_too_long_ends_no_generation() {
     }
     assert_eq!(chain.broken_by(), Some(culprit), "whoever waits hears why");
     let lost: Vec<_> = outcome.lost.iter().map(|lost| lost.error.blames()).collect();
-    assert_eq!(lost, [true, true, false], "the culprits first");
+    assert_eq!(lost, [true, true, false, false], "the culprits first");
 
     // And the connection goes on.
     let next = Commit::new(1, vec![append(row("run_d"), 1, 1)]);

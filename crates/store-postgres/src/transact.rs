@@ -43,7 +43,7 @@ pub(crate) struct Tried {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
     pub(crate) ledgers: Vec<VersionedStoreCommitted>,
-    lost: Vec<LostPart>,
+    lost: Breaks,
     broken: bool,
 }
 
@@ -105,11 +105,19 @@ pub(crate) struct Work<'p> {
     suspects: Vec<Suspect<'p>>,
     /// The chains of suspects. They break once it is known for what; nothing is written that builds on them.
     held: Breaks,
+    /// The chains of what was refused or lost beside them. They break after those: what a chain broke for first stays.
+    lost: Breaks,
 }
 
 impl<'p> Work<'p> {
     pub(crate) fn of(parts: &'p [CommitPart<'p>]) -> Self {
-        Self { left: vec![parts], outcome: Outcome::default(), suspects: Vec::new(), held: Breaks::default() }
+        Self {
+            left: vec![parts],
+            outcome: Outcome::default(),
+            suspects: Vec::new(),
+            held: Breaks::default(),
+            lost: Breaks::default(),
+        }
     }
 
     /// What became of the parts that were tried so far.
@@ -124,10 +132,10 @@ impl<'p> Work<'p> {
             self.outcome.verdicts.extend(parts.iter().map(|_| Verdict::NotAttempted));
             return Some(Tried::default());
         }
-        match (transact_in_time(client, statements, me, parts, &self.held).await, parts) {
+        match (transact_in_time(client, statements, me, parts, [&self.held, &self.lost]).await, parts) {
             (Ok(mut tried), _) => {
                 self.outcome.verdicts.extend(tried.verdicts.iter().cloned());
-                self.outcome.lost.append(&mut tried.lost);
+                self.lost.extend(std::mem::take(&mut tried.lost));
                 self.outcome.broken |= tried.broken;
                 return Some(tried);
             }
@@ -166,7 +174,8 @@ impl<'p> Work<'p> {
             }
         }
         // The culprits first: what was lost with them is not to blame.
-        outcome.lost = breaks.settle().into_iter().chain(outcome.lost).collect();
+        breaks.extend(self.lost);
+        outcome.lost = breaks.settle();
         outcome
     }
 }
@@ -178,7 +187,7 @@ async fn transact_in_time(
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
-    held: &Breaks,
+    held: [&Breaks; 2],
 ) -> Result<Tried, String> {
     let bytes: usize = parts.iter().flat_map(|part| part.writes).map(Write::bytes).sum();
     let policy = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
@@ -195,7 +204,7 @@ async fn transact_once(
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
-    held: &Breaks,
+    held: [&Breaks; 2],
 ) -> Result<Tried, String> {
     let mut found: Option<Found> = None;
     let mut unchanged = 0;
@@ -237,7 +246,7 @@ async fn attempt_all(
     statements: &mut Statements,
     me: u64,
     parts: &[CommitPart<'_>],
-    held: &Breaks,
+    held: [&Breaks; 2],
     found: Option<&Found>,
 ) -> Result<Tried, Trouble> {
     let mut known = Known::new(me, found);
@@ -245,7 +254,7 @@ async fn attempt_all(
     let mut tried = Tried::default();
     let mut breaks = Breaks::default();
     for part in parts {
-        let whole = held.is_whole(part.chains) && breaks.is_whole(part.chains);
+        let whole = held.into_iter().chain([&breaks]).all(|breaks| breaks.is_whole(part.chains));
         match if whole { known.judge(*part) } else { Err(CommitError::Stale) } {
             Ok((runs, ledgers)) => {
                 plan.add(part.writes, &known);
@@ -263,7 +272,7 @@ async fn attempt_all(
         }
     }
     run(client, statements, plan).await?;
-    tried.lost = breaks.settle();
+    tried.lost = breaks;
     Ok(tried)
 }
 
