@@ -57,6 +57,10 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
     /// `None` for what must keep its place among all others.
     pub fn push(&mut self, tenant: Option<&TenantId>, bytes: usize, item: T) {
         let Some(tenant) = tenant else { return self.push_last(Last { bytes, alone: false, item }) };
@@ -87,6 +91,15 @@ impl<T> FairQueue<T> {
         }
         let newest = self.sections.len() - 1;
         &mut self.sections[newest]
+    }
+
+    /// Takes everything, in the order in which it would have been taken.
+    pub fn take_all(&mut self) -> Vec<T> {
+        let mut all = Vec::new();
+        while !self.is_empty() {
+            all.extend(self.take(usize::MAX, usize::MAX));
+        }
+        all
     }
 
     /// Takes what comes next: at most so many, and so many bytes unless the first alone has more.

@@ -225,7 +225,7 @@ impl Rooms {
         let tree_quotas =
             room!(TreeQuotas { clock, options, store, stored_bytes }, tenants: parking_lot::Mutex::default());
         let claims = room!(Claims { clock, cluster, ids, options, store, storage, tasks });
-        let membership = room!(Membership { clock, cluster, store, timers, watch, storage, tasks });
+        let membership = room!(Membership { clock, cluster, timers, watch, storage, tasks });
         let versioned =
             room!(VersionedStores { clock, loading_stores, options, secrets, store, claims, storage, tasks });
         let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, waker: Port::default());
@@ -260,7 +260,8 @@ impl Rooms {
             storage,
             versioned
         });
-        let loader = room!(RunLoader { loading, store, budgets, log, ownership, quarantine, suspect_guard, versioned });
+        let loader =
+            room!(RunLoader { loading, store, budgets, log, ownership, quarantine, storage, suspect_guard, versioned });
         let requests = room!(NodeRequests { clock, agents, versioned });
         let tools = room!(ToolCalls { options, secrets, store, log });
         let reads = room!(RunReads {
@@ -379,19 +380,8 @@ impl Rooms {
             tasks,
             suspect_guard
         });
-        let forwarding = room!(Forwarding {
-            clock,
-            cluster,
-            ids,
-            options,
-            store,
-            claims,
-            commands,
-            loader,
-            ownership,
-            storage,
-            tasks
-        });
+        let forwarding =
+            room!(Forwarding { clock, cluster, ids, options, claims, commands, loader, ownership, storage, tasks });
         let runner_channel = room!(RunnerChannel {
             runner_board,
             answering_steps,
@@ -473,18 +463,8 @@ impl Rooms {
             tasks,
             trees
         });
-        let inbox = room!(Inbox {
-            cluster,
-            store,
-            watch,
-            webhooks,
-            balance,
-            commands,
-            storage,
-            subscriptions,
-            tasks,
-            versioned
-        });
+        let inbox =
+            room!(Inbox { cluster, watch, webhooks, balance, commands, storage, subscriptions, tasks, versioned });
         let peers = room!(Peers {
             clock,
             cluster,

@@ -5,6 +5,8 @@ pub(crate) mod durable;
 pub(crate) mod ending;
 pub(crate) mod failed_commit;
 pub(crate) mod generation;
+pub(crate) mod lane;
+pub(crate) mod live_runs;
 pub(crate) mod outbox;
 pub(crate) mod storage;
 pub(crate) mod written;

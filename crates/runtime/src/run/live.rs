@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Error;
 use crate::journal::durable::Progress;
 use crate::journal::ending::Ending;
+use crate::journal::live_runs::Linked;
 use crate::run::Ahead;
 use crate::run::tree::root_of;
 use crate::services::budgets::Account;
@@ -89,6 +90,12 @@ pub(crate) struct LiveRun {
 
 /// Made from the run's status, and the instant, once the step it belongs to is folded.
 pub(crate) type CommitHook = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
+
+impl Linked for RunHandle {
+    fn chains(&self) -> impl Iterator<Item = &Arc<WriteChain>> {
+        std::iter::once(&self.chain).chain(&self.stores)
+    }
+}
 
 impl RunHandle {
     pub(crate) fn new(head: LiveRun, committed: u64) -> Self {

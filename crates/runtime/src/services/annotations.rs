@@ -6,11 +6,12 @@ use baton_model::{
     Anchor, Annotation, AnnotationActor, AnnotationTarget, EventId, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Principal,
     RunId, Secret, Signal, TenantId, code, mask_shapes, redact,
 };
-use baton_store::{AnnotationRow, Commit, Reply, RunRow, Store, Write};
+use baton_store::{AnnotationRow, Reply, RunRow, Store, Write};
 use serde_json::Value;
 
 use crate::clock::{Clock, Ids};
 use crate::cluster::claims::Claims;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
@@ -75,7 +76,7 @@ impl Annotations {
             let expires_at = at.plus_millis(REPLY_TTL_MS);
             writes.push(Write::PutReply(Reply { key, request, status, body, expires_at }));
         }
-        self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?;
+        self.storage.write(self.storage.live()?.generation, Lane::Of(&who.tenant), writes).await?;
         tracing::info!(%run, annotation = id, by = who.subject, tenant = %who.tenant, "a run was annotated");
         if self.storage.shared().is_none() {
             // Where several hosts share the store, it tells them all, this one too.

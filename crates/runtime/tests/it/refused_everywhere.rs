@@ -179,7 +179,7 @@ impl Tenant {
             }
             Act::Reply => {
                 let key = Digest::of_bytes(format!("{}-{number}", self.id()).as_bytes());
-                self.host.remember(key.clone(), key, 200, word.to_owned()).await?;
+                self.host.remember(self.id(), key.clone(), key, 200, word.to_owned()).await?;
                 None
             }
             Act::Subscription => {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_store::{Commit, RunnerWrite, StepState, Store, Write};
+use baton_model::TenantId;
+use baton_store::{RunnerWrite, StepState, Store, Write};
 
 use super::board::{Abandoned, Board, Changes, Granted};
 use super::rows::StepBody;
 use crate::Error;
 use crate::clock::{Clock, RETRY_MS};
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::tasks::Tasks;
 
@@ -38,17 +40,20 @@ impl Dispatcher {
     }
 
     /// Waits until it is on disk.
-    pub(crate) async fn write(&self, write: RunnerWrite) -> Result<(), Error> {
-        let commit = Commit::new(self.storage.live()?.generation, vec![Write::Runners(write)]);
-        Ok(self.store.submit(commit).await?)
+    pub(crate) async fn write(&self, tenant: &TenantId, write: RunnerWrite) -> Result<(), Error> {
+        let generation = self.storage.live()?.generation;
+        Ok(self.storage.write(generation, Lane::Of(tenant), vec![Write::Runners(write)]).await?)
     }
 
     pub(crate) fn carry_out(self: &Arc<Self>, changes: Changes) {
         for ended in changes.ended {
-            self.note(match ended.row {
-                Some(row) => RunnerWrite::PutStep(row),
-                None => RunnerWrite::DeleteStep { key: ended.key },
-            });
+            self.note(
+                Lane::Of(&ended.tenant),
+                match ended.row {
+                    Some(row) => RunnerWrite::PutStep(row),
+                    None => RunnerWrite::DeleteStep { key: ended.key },
+                },
+            );
         }
         self.give(changes.granted);
     }
@@ -68,8 +73,7 @@ impl Dispatcher {
                 writes.push(Write::Runners(RunnerWrite::PutRunner(registration.row())));
             }
             let live = self.storage.live()?;
-            let commit = Commit::new(live.generation, writes).of_tenant(granted.owner.tenant.clone());
-            self.store.submit(commit).await?;
+            self.storage.write(live.generation, Lane::Of(&granted.owner.tenant), writes).await?;
             if !granted.contested || self.storage.shared().is_none() {
                 return Ok(None);
             }
@@ -87,6 +91,7 @@ impl Dispatcher {
                 tracing::debug!(%error, run = %granted.row.run, "a step could not be given to its runner; trying again");
                 self.runner_board.take_back(&granted, self.clock.now());
                 tokio::select! {
+                    biased;
                     () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
                     () = self.tasks.stop.cancelled() => return,
                 }
@@ -100,11 +105,13 @@ impl Dispatcher {
     /// Nobody waits for a step any more.
     pub(crate) fn abandoned(self: &Arc<Self>, key: &str) {
         match self.runner_board.abandon(key) {
-            Some(Abandoned::Forgotten { had_row: true }) => self.note(RunnerWrite::DeleteStep { key: key.to_owned() }),
+            Some(Abandoned::Forgotten { row_of: Some(tenant) }) => {
+                self.note(Lane::Of(&tenant), RunnerWrite::DeleteStep { key: key.to_owned() });
+            }
             Some(Abandoned::Elsewhere { body, version }) => {
                 self.tasks.spawn(self, |room| async move { room.tell_holder(*body, version).await });
             }
-            Some(Abandoned::Forgotten { had_row: false } | Abandoned::Told) | None => {}
+            Some(Abandoned::Forgotten { row_of: None } | Abandoned::Told) | None => {}
         }
     }
 
@@ -112,26 +119,29 @@ impl Dispatcher {
     /// host that took the answer says so.
     async fn tell_holder(&self, body: StepBody, version: u64) {
         tokio::select! {
+            biased;
             () = self.clock.until(self.clock.now().plus_millis(ANSWER_MS)) => {}
             () = self.tasks.stop.cancelled() => return,
         }
         let row = self.store.step(&body.step.key()).await;
         if !matches!(row, Ok(Some(row)) if row.state == StepState::Done) {
-            self.note(RunnerWrite::PutStep(body.row(StepState::Done, version, self.clock.now())));
+            let done = body.row(StepState::Done, version, self.clock.now());
+            self.note(Lane::Of(&body.step.tenant), RunnerWrite::PutStep(done));
         }
     }
 
     /// A step waits, and runners of other hosts may take it.
     pub(crate) fn tell_others(&self, body: &StepBody, version: u64) {
         if self.storage.shared().is_some() {
-            self.note(RunnerWrite::PutStep(body.row(StepState::Queued, version, self.clock.now())));
+            let queued = body.row(StepState::Queued, version, self.clock.now());
+            self.note(Lane::Of(&body.step.tenant), RunnerWrite::PutStep(queued));
         }
     }
 
-    /// Queued behind everything else, and waited for by nobody: without it, more is in doubt than need be.
-    pub(crate) fn note(&self, write: RunnerWrite) {
+    /// Queued behind everything else in its lane, and waited for by nobody: without it, more is in doubt than need be.
+    pub(crate) fn note(&self, lane: Lane<'_>, write: RunnerWrite) {
         if let Ok(live) = self.storage.live() {
-            drop(self.store.submit(Commit::new(live.generation, vec![Write::Runners(write)])));
+            drop(self.storage.write(live.generation, lane, vec![Write::Runners(write)]));
         }
     }
 }

@@ -16,6 +16,7 @@ use super::rows::StepBody;
 use super::tokens::RunnerTokens;
 use crate::Error;
 use crate::clock::Clock;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::tasks::Tasks;
 
@@ -49,6 +50,7 @@ impl RunnerUpkeep {
         let mut ticks = 0_u64;
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.clock.until_housekeeping(self.clock.now().plus_millis(TICK_MS)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -78,7 +80,8 @@ impl RunnerUpkeep {
         if in_time || given >= FORGET_AT_ONCE {
             self.dispatcher.given.fetch_sub(given, Ordering::Relaxed);
             let before = Timestamp::from_micros(self.clock.now().as_micros() - (FORGET_STEPS_MS * 1000).cast_signed());
-            self.dispatcher.note(RunnerWrite::ForgetSteps { before, limit: FORGET_AT_ONCE.max(2 * given) });
+            let forget = RunnerWrite::ForgetSteps { before, limit: FORGET_AT_ONCE.max(2 * given) };
+            self.dispatcher.note(Lane::Host, forget);
         }
         Ok(())
     }
@@ -105,6 +108,7 @@ impl RunnerUpkeep {
     pub(crate) async fn keep_up(&self) {
         loop {
             tokio::select! {
+                biased;
                 () = self.runner_news.woken.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -112,6 +116,7 @@ impl RunnerUpkeep {
                 tracing::debug!(%error, "what other hosts changed about runners could not be read");
                 self.runner_news.look_at_all();
                 tokio::select! {
+                    biased;
                     () = self.clock.until(self.clock.now().plus_millis(TICK_MS)) => {}
                     () = self.tasks.stop.cancelled() => return,
                 }

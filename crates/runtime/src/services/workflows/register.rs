@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use baton_engine::Plan;
 use baton_model::{Digest, TenantId, WorkerVersions, WorkflowId};
-use baton_store::{Commit, Store, WorkflowVersion, Write};
+use baton_store::{Store, WorkflowVersion, Write};
 use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::cluster::claims::Claims;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::services::workflows::Plans;
 use crate::services::workflows::agent_workflow::{PREFIX, definition, no_such_agent};
@@ -96,7 +97,7 @@ impl Workflows {
         let _one_at_a_time = self.registering.lock().await;
         let known = self.store.workflow(tenant, plan.id()).await?;
         if known.is_none_or(|version| version.digest != *plan.digest()) {
-            return self.claims.alone(REGISTERING, self.register_next(tenant, compiled)).await;
+            return self.claims.alone(REGISTERING, Lane::Of(tenant), self.register_next(tenant, compiled)).await;
         }
         self.register_next(tenant, compiled).await
     }
@@ -120,11 +121,9 @@ impl Workflows {
         };
         let live = self.storage.live()?;
         self.claims.still_holds(REGISTERING)?;
-        let ticket = self.store.submit(Commit::new(
-            live.generation,
-            vec![Write::PutBlob { digest: version.digest.clone(), bytes }, Write::PutWorkflow(version.clone())],
-        ));
-        ticket.await?;
+        let blob = Write::PutBlob { digest: version.digest.clone(), bytes };
+        let writes = vec![blob, Write::PutWorkflow(version.clone())];
+        self.storage.write(live.generation, Lane::Of(tenant), writes).await?;
         self.plans.remember(version.clone(), plan);
         Ok(registered(version, true))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_model::{RunId, Timestamp};
+use baton_model::{RunId, TenantId, Timestamp};
 use baton_store::{StepRow, StepState};
 use tokio::sync::watch;
 
@@ -197,7 +197,8 @@ impl Board {
             Place::Queued { order } => {
                 state.dequeue(&owner, &step, order);
                 state.steps.remove(key);
-                Some(Abandoned::Forgotten { had_row: version > 0 })
+                let row_of = (version > 0).then(|| owner.tenant.clone());
+                Some(Abandoned::Forgotten { row_of })
             }
             Place::With { runner: id, seq } => {
                 let runner = state.owners.get_mut(&owner)?.runners.get_mut(&id)?;
@@ -435,7 +436,7 @@ impl Board {
         entry.place = Place::Lost { at: now };
         entry.standing.send_replace(Standing::Lost("The host that its runner was connected to is gone.".to_owned()));
         let row = State::body(entry, None, epoch).row(StepState::Lost, entry.version, now);
-        Some(Ended { row: Some(row), key: key.to_owned() })
+        Some(Ended { row: Some(row), key: key.to_owned(), tenant: entry.step.tenant.clone() })
     }
 
     /// One that waits, as it would be written next.
@@ -478,7 +479,8 @@ pub(crate) struct Renewed {
 #[derive(Debug)]
 pub(crate) enum Abandoned {
     Forgotten {
-        had_row: bool,
+        /// Whose row is to be forgotten, if there is one.
+        row_of: Option<TenantId>,
     },
     Told,
     /// The host that gave it to a runner has to hear of it.
@@ -530,14 +532,15 @@ impl State {
     /// Certainly not done: it waits again, unless nobody wants it.
     fn released(&mut self, key: &str, epoch: u64, now: Timestamp) -> Option<Ended> {
         let entry = self.steps.get_mut(key)?;
+        let tenant = entry.step.tenant.clone();
         if entry.abandoned {
             self.steps.remove(key);
-            return Some(Ended { row: None, key: key.to_owned() });
+            return Some(Ended { row: None, key: key.to_owned(), tenant });
         }
         entry.version += 1;
         let row = Self::body(entry, None, epoch).row(StepState::Queued, entry.version, now);
         self.queue_again(key, now);
-        Some(Ended { row: Some(row), key: key.to_owned() })
+        Some(Ended { row: Some(row), key: key.to_owned(), tenant })
     }
 
     /// The runner has it no longer. Nobody knows what became of it, unless it never left this host.
@@ -578,16 +581,17 @@ impl State {
         let lease = self.end_lease(owner, id, seq)?;
         self.idle(owner, id, now);
         let entry = self.steps.get_mut(&lease.key)?;
+        let tenant = owner.tenant.clone();
         if entry.abandoned || entry.foreign {
             let entry = self.steps.remove(&lease.key)?;
             let row = Self::body(&entry, None, epoch).row(StepState::Lost, entry.version + 1, now);
-            return Some(Ended { row: entry.foreign.then_some(row), key: lease.key });
+            return Some(Ended { row: entry.foreign.then_some(row), key: lease.key, tenant });
         }
         entry.version += 1;
         entry.place = Place::Lost { at: now };
         entry.standing.send_replace(Standing::Lost(reason.to_owned()));
         let row = Self::body(entry, None, epoch).row(StepState::Lost, entry.version, now);
-        Some(Ended { row: Some(row), key: lease.key })
+        Some(Ended { row: Some(row), key: lease.key, tenant })
     }
 
     pub(super) fn fill_all(&mut self, owner: &RunnerOwner, epoch: u64, now: Timestamp) -> Vec<Granted> {
