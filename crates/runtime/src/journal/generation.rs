@@ -130,8 +130,9 @@ impl Generation {
 
     /// Nobody relies any more on a run that is lost. Others of its tree are given up when it is known what was written.
     pub(crate) fn give_up(&self, handle: &RunHandle) {
-        handle.give_up();
+        // Listed before it breaks: whoever looks meanwhile finds it broken, or looks again.
         self.given_up.lock().push(Arc::clone(&handle.chain));
+        handle.give_up();
     }
 
     /// Whether a tree has at most this one run in memory.

@@ -1,6 +1,7 @@
 //! The way from a decided record to the disk, and what happens once it is there.
 
 pub(crate) mod committed;
+pub(crate) mod dependents;
 pub(crate) mod durable;
 pub(crate) mod ending;
 pub(crate) mod failed_commit;

@@ -12,9 +12,9 @@ use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
+use crate::journal::dependents::Linked;
 use crate::journal::durable::Progress;
 use crate::journal::ending::Ending;
-use crate::journal::live_runs::Linked;
 use crate::run::Ahead;
 use crate::run::tree::root_of;
 use crate::services::budgets::Account;

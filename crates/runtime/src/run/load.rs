@@ -79,7 +79,11 @@ impl RunLoader {
             return Ok(handle);
         }
         if let Some(lost) = live.runs.get(run) {
-            live.give_up(&lost);
+            // One that has nothing on its way takes nothing of its tree along: others go on as they are.
+            let at_rest = lost.head_now().is_some_and(|head| head.queued <= lost.committed());
+            if !at_rest || lost.chain.is_broken() {
+                live.give_up(&lost);
+            }
             self.chain_of(live, &lost.root, &lost.tenant).await?;
             lost.chain.tell();
             live.drop_run(run, &lost);

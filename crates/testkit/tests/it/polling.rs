@@ -88,8 +88,8 @@ fn every_select_of_the_runtime_asks_its_arms_in_order() {
     }
     assert!(all > 50, "only {all} were found");
     assert!(wrong.is_empty(), "a select! begins with `biased;`, see docs/adr/0018:\n{}", wrong.join("\n"));
-    assert_eq!(unbiased("tokio::select! {\n    // why\n    biased;\n"), []);
-    assert_eq!(unbiased("tokio::select! { biased; () = a => {} }"), []);
+    assert!(unbiased("tokio::select! {\n    // why\n    biased;\n").is_empty());
+    assert!(unbiased("tokio::select! { biased; () = a => {} }").is_empty());
     assert_eq!(unbiased("let x = 1;\ntokio::select! {\n    () = a => {}\n}"), [2]);
 }
 
