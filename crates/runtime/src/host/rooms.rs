@@ -231,15 +231,26 @@ impl Rooms {
         let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, waker: Port::default());
         let suspect_guard = room!(SuspectGuard { options, quarantined, store, storage, tasks });
         let plan_loader = room!(PlanLoader { plans, store, pool });
-        let workflows =
-            room!(Workflows { clock, plans, registering, agent_registry, store, claims, pool, storage, tasks });
+        let workflows = room!(Workflows {
+            clock,
+            plans,
+            registering,
+            agent_registry,
+            store,
+            stored_bytes,
+            claims,
+            pool,
+            storage,
+            tasks
+        });
         let conversations = room!(Conversations { clock, store, storage, tasks, versioned });
         let connections = room!(ConnectionLog { clock, last_requests, secrets });
         let evictor = room!(Evictor { checkpoint_queue, clock, eviction_queue, storage, tasks, trees });
         let canary_watch = room!(CanaryWatch { canary, options, store, pool, tasks });
         let watchdog = room!(WatchdogTask { options, turns, watch, quarantine, storage, tasks });
         let health = room!(HostHealth { store, health_state });
-        let annotations = room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage });
+        let annotations =
+            room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage, stored_bytes });
         let retention = room!(Retention { clock, loading, starting, store, storage, versioned });
         let retention_pass = room!(RetentionPass { clock, options, store, claims, retention, tasks });
         let ownership = room!(Ownership { clock, cluster, store, timers, webhooks, quarantine, storage, tasks }, waker: Port::default());

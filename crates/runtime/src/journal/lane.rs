@@ -28,6 +28,9 @@ impl Storage {
 
     /// The same for several parts, or for what belongs to chains.
     pub(crate) fn submit(&self, lane: Lane<'_>, commit: Commit) -> CommitReceipt {
+        if let Lane::Of(tenant) = lane {
+            self.written.add(tenant, commit.writes());
+        }
         self.store.submit(match lane {
             Lane::Of(tenant) => commit.of_tenant(tenant.clone()),
             Lane::Host => commit.of_tenant(TenantId::new(HOST)),

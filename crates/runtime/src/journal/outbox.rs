@@ -78,8 +78,7 @@ impl Outbox {
     /// Adds writes of a tenant that must become durable together, and says what they belong to. Returns how much is
     /// waiting, and how many bytes were added.
     pub(crate) fn push(&self, tenant: &TenantId, writes: Vec<Write>, chains: Chains) -> (Waiting, usize) {
-        let bytes = writes.iter().map(Write::bytes).sum();
-        self.written.add(tenant, bytes);
+        let bytes = self.written.add(tenant, &writes);
         let queued = vec![self.of(tenant).add(bytes), self.all.add(bytes)];
         let mut pending = self.pending.lock();
         pending.waiting.writes += writes.len();

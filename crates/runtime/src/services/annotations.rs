@@ -16,6 +16,7 @@ use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::notifications::Notifications;
+use crate::services::stored_bytes::StoredBytes;
 use crate::{Error, ErrorKind, Idempotent};
 
 /// Keeps what is said about runs.
@@ -28,6 +29,7 @@ pub(crate) struct Annotations {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) storage: Arc<Storage>,
+    pub(crate) stored_bytes: Arc<StoredBytes>,
 }
 
 impl Annotations {
@@ -48,6 +50,7 @@ impl Annotations {
             return Err(Error::run_pruned(pruned.at));
         }
         self.check_annotation(&row, &new).await?;
+        self.stored_bytes.admit(&who.tenant)?;
         // Counting and adding, one after the other. Another host may add one meanwhile, so a few more may come to be.
         let _alone = self.annotating.lock(&run).await;
         if self.store.count_annotations(&run).await? >= MAX_ANNOTATIONS {

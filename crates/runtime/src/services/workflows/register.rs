@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::cluster::claims::Claims;
 use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
+use crate::services::stored_bytes::StoredBytes;
 use crate::services::workflows::Plans;
 use crate::services::workflows::agent_workflow::{PREFIX, definition, no_such_agent};
 use crate::services::workflows::shared::SHARED;
@@ -26,6 +27,7 @@ pub(crate) struct Workflows {
     pub(crate) registering: Arc<tokio::sync::Mutex<()>>,
     pub(crate) agent_registry: Arc<ArcSwap<AgentRegistry>>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) stored_bytes: Arc<StoredBytes>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) pool: Arc<StepPool>,
     pub(crate) storage: Arc<Storage>,
@@ -110,6 +112,9 @@ impl Workflows {
         {
             self.plans.remember(version.clone(), plan);
             return Ok(registered(version.clone(), false));
+        }
+        if tenant.as_str() != SHARED {
+            self.stored_bytes.admit(tenant)?;
         }
         let version = WorkflowVersion {
             tenant: tenant.clone(),
