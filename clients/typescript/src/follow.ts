@@ -53,6 +53,12 @@ export class States implements View<RunSnapshot> {
   ended = false;
 
   take(frame: Frame): RunSnapshot[] {
+    if (frame.event === "state.snapshot.omitted") {
+      // Too large for a stream; it is read by itself.
+      const notice: { status: RunSnapshot["status"] } = parse(frame.data);
+      this.ended = TERMINAL.includes(notice.status);
+      return [];
+    }
     if (frame.event !== "state.snapshot") return [];
     const snapshot: RunSnapshot = parse(frame.data);
     this.ended = TERMINAL.includes(snapshot.status);

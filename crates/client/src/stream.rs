@@ -138,7 +138,7 @@ impl EventStream {
         let events: Vec<RunEvent> = match event.name.as_deref() {
             // The bare chunk is no RunEvent; the log holds the same text.
             // What is said about a run has no place in its log either.
-            Some("ai.message.chunk" | "state.snapshot" | "run.annotated") => return Ok(()),
+            Some("ai.message.chunk" | "state.snapshot" | "state.snapshot.omitted" | "run.annotated") => return Ok(()),
             Some("batch") => self.decode(&event.data)?,
             _ => vec![self.decode(&event.data)?],
         };

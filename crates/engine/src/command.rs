@@ -148,6 +148,18 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether somebody outside wants it, who is told what comes of it and may ask for something else. Without them the run
+    /// stays as it is.
+    pub fn is_callers(&self) -> bool {
+        match self {
+            Self::Resolve { .. } | Self::Pause { .. } | Self::Resume { .. } | Self::SetVariables { .. } => true,
+            Self::Cancel { parent, .. } => parent.is_none(),
+            _ => false,
+        }
+    }
+}
+
 /// How a call of a model was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Made {

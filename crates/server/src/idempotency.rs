@@ -16,7 +16,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::{HeaderName, HeaderValue};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, code, json};
+use baton_model::{Digest, TenantId, code, json};
 use baton_runtime::{Idempotent, KeyLookup};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -99,7 +99,23 @@ impl Mutation {
     }
 
     /// Runs `act` once per key. `owner` and `operation` keep equal keys of different tenants and routes apart.
-    pub(crate) async fn once<F, Fut>(self, app: App, owner: String, operation: &'static str, act: F) -> Response
+    pub(crate) async fn once<F, Fut>(self, app: App, owner: TenantId, operation: &'static str, act: F) -> Response
+    where
+        F: FnOnce(Call) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
+    {
+        self.once_for(app, (owner.to_string(), owner), operation, act).await
+    }
+
+    /// The same for whoever is not a tenant: by what name its keys are told apart, and among whose writes its answers are
+    /// kept.
+    pub(crate) async fn once_for<F, Fut>(
+        self,
+        app: App,
+        owner: (String, TenantId),
+        operation: &'static str,
+        act: F,
+    ) -> Response
     where
         F: FnOnce(Call) -> Fut + Send + 'static,
         Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
@@ -107,12 +123,18 @@ impl Mutation {
         self.reply(app, owner, operation, act).await.unwrap_or_else(ApiError::into_reply).into_response()
     }
 
-    async fn reply<F, Fut>(self, app: App, owner: String, operation: &'static str, act: F) -> Result<Reply, ApiError>
+    async fn reply<F, Fut>(
+        self,
+        app: App,
+        owner: (String, TenantId),
+        operation: &'static str,
+        act: F,
+    ) -> Result<Reply, ApiError>
     where
         F: FnOnce(Call) -> Fut + Send + 'static,
         Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
     {
-        let client_key = client_key(&self.headers)?;
+        let ((name, owner), client_key) = (owner, client_key(&self.headers)?);
         let body = match self.room {
             None => body::read(&self.headers, self.body, app.max_body_bytes, app.arrival).await?,
             Some(Room { bytes, refusal }) => body::read(&self.headers, self.body, bytes, app.arrival)
@@ -123,12 +145,12 @@ impl Mutation {
             return act(Call { app, headers: self.headers, body, key: None }).await;
         };
         let key = Key {
-            key: Digest::of_bytes(format!("{owner}:{operation}:{client_key}")),
+            key: Digest::of_bytes(format!("{name}:{operation}:{client_key}")),
             request: request_digest(&self.uri, &body),
         };
         let call = Call { app: app.clone(), headers: self.headers, body, key: Some(key.clone()) };
         // On its own task: a caller who hangs up and asks again must find this execution, not start another.
-        let (reply, replayed) = match app.tasks.spawn(shared(key, call, act)).await {
+        let (reply, replayed) = match app.tasks.spawn(shared(owner, key, call, act)).await {
             Ok(answer) => answer,
             Err(_) => (ApiError::internal("The request could not be handled.").into_reply(), false),
         };
@@ -137,7 +159,7 @@ impl Mutation {
 }
 
 /// The answer, and whether it is a repetition.
-async fn shared<F, Fut>(key: Key, call: Call, act: F) -> (Reply, bool)
+async fn shared<F, Fut>(owner: TenantId, key: Key, call: Call, act: F) -> (Reply, bool)
 where
     F: FnOnce(Call) -> Fut,
     Fut: Future<Output = Result<Reply, ApiError>>,
@@ -154,7 +176,7 @@ where
             },
         }
     };
-    let (reply, replayed) = match app.host.recall(&key.key, &key.request).await {
+    let (reply, replayed) = match app.host.recall(&owner, &key.key, &key.request).await {
         Ok(KeyLookup::Replay { status, body }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             (Reply::new(status, body), true)
@@ -162,8 +184,8 @@ where
         Ok(KeyLookup::Mismatch) => return (mismatch().into_reply(), false),
         Ok(KeyLookup::New) => {
             let digest = key.key.clone();
-            let reply = remembered(&app, key, act(call).await).await.unwrap_or_else(ApiError::into_reply);
-            app.host.done_with(&digest);
+            let reply = remembered(&app, &owner, key, act(call).await).await.unwrap_or_else(ApiError::into_reply);
+            app.host.done_with(&owner, &digest);
             (reply, false)
         }
         Err(error) => (ApiError::from(error).into_reply(), false),
@@ -175,11 +197,16 @@ where
 }
 
 /// Makes an answer durable before anybody sees it, if it is one to keep.
-async fn remembered(app: &App, key: Key, outcome: Result<Reply, ApiError>) -> Result<Reply, ApiError> {
+async fn remembered(
+    app: &App,
+    owner: &TenantId,
+    key: Key,
+    outcome: Result<Reply, ApiError>,
+) -> Result<Reply, ApiError> {
     let reply = outcome.unwrap_or_else(ApiError::into_reply);
     if reply.is_final() && !reply.is_stored() {
         let body = String::from_utf8_lossy(reply.body()).into_owned();
-        app.host.remember(key.key, key.request, reply.status().as_u16(), body).await?;
+        app.host.remember(owner, key.key, key.request, reply.status().as_u16(), body).await?;
     }
     Ok(reply)
 }

@@ -174,14 +174,14 @@ async fn start(
     let of_key = keys.of(key);
     let _alone = of_key.lock().await;
     let (digest, asked) = (Digest::of_bytes(key), Digest::of_bytes(&request.workflow_id));
-    match host.recall(&digest, &asked).await? {
+    match host.recall(tenant, &digest, &asked).await? {
         KeyLookup::Replay { body, .. } => Ok(Told::Started(RunId::new(body))),
         KeyLookup::Mismatch => panic!("{key}: the same key names another request"),
         KeyLookup::New => {
             let render = Box::new(|started: &baton_runtime::StartedRun| (201, started.run_id.to_string()));
             let kept = Idempotent { key: digest.clone(), request: asked, render };
             let started = host.start_run(&who(tenant), request, Some(kept)).await;
-            host.done_with(&digest);
+            host.done_with(tenant, &digest);
             Ok(Told::Started(started?.run_id))
         }
     }

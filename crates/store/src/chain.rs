@@ -83,12 +83,14 @@ pub struct Chains {
     pub links: Vec<Arc<WriteChain>>,
     /// Those that it builds on. It is lost with them; they are none the worse for it.
     pub builds_on: Vec<Arc<WriteChain>>,
+    /// Somebody outside asked for it, who is told what comes of it: without them nothing of it would be written again.
+    pub asked: bool,
 }
 
 impl Chains {
     /// A link of one chain, and nothing else.
     pub fn link(chain: Arc<WriteChain>) -> Self {
-        Self { links: vec![chain], builds_on: Vec::new() }
+        Self { links: vec![chain], ..Self::default() }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<WriteChain>> {
@@ -105,6 +107,8 @@ pub struct LostPart {
     pub run: Option<RunId>,
     /// [`CommitError::Stale`] if it was lost with something that it builds on.
     pub error: CommitError,
+    /// See [`Chains::asked`].
+    pub asked: bool,
 }
 
 impl LostPart {
@@ -130,7 +134,7 @@ impl Breaks {
 
     /// A part will not be written.
     pub fn lose(&mut self, chains: &Chains, run: Option<RunId>, error: CommitError) {
-        self.0.push(LostPart { chains: chains.links.clone(), run, error });
+        self.0.push(LostPart { chains: chains.links.clone(), run, error, asked: chains.asked });
     }
 
     pub fn extend(&mut self, others: Self) {

@@ -15,6 +15,9 @@ use tokio::sync::Notify;
 /// two, and more than a hundred ordinary commits have.
 const TURN_BYTES: usize = 256 * 1024;
 
+/// What a commit counts at least, however little it has: many small ones are not one turn.
+const LEAST_BYTES: usize = 4 * 1024;
+
 /// What waits, in turns.
 #[derive(Debug)]
 pub struct FairQueue<T> {
@@ -57,6 +60,10 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
     /// `None` for what must keep its place among all others.
     pub fn push(&mut self, tenant: Option<&TenantId>, bytes: usize, item: T) {
         let Some(tenant) = tenant else { return self.push_last(Last { bytes, alone: false, item }) };
@@ -87,6 +94,15 @@ impl<T> FairQueue<T> {
         }
         let newest = self.sections.len() - 1;
         &mut self.sections[newest]
+    }
+
+    /// Takes everything, in the order in which it would have been taken.
+    pub fn take_all(&mut self) -> Vec<T> {
+        let mut all = Vec::new();
+        while !self.is_empty() {
+            all.extend(self.take(usize::MAX, usize::MAX));
+        }
+        all
     }
 
     /// Takes what comes next: at most so many, and so many bytes unless the first alone has more.
@@ -142,7 +158,8 @@ impl<T> Section<T> {
             let Some(queue) = self.tenants.get_mut(&tenant) else { continue };
             let mut turn = 0;
             while let Some((bytes, item)) = queue.pop_front() {
-                let over = turn > 0 && turn + bytes > TURN_BYTES;
+                let counts = bytes.max(LEAST_BYTES);
+                let over = turn > 0 && turn + counts > TURN_BYTES;
                 if over || !batch.has_room(bytes) {
                     queue.push_front((bytes, item));
                     if over {
@@ -153,7 +170,7 @@ impl<T> Section<T> {
                     self.turns.push_front(tenant);
                     return false;
                 }
-                turn += bytes;
+                turn += counts;
                 batch.add(bytes, item);
             }
             self.tenants.remove(&tenant);
@@ -241,6 +258,18 @@ mod tests {
             taken.concat().iter().filter(|item| **item < 100).copied().collect::<Vec<_>>(),
             [0, 1, 2, 3, 4, 5, 6, 7]
         );
+    }
+
+    #[test]
+    fn any_number_of_commits_without_bytes_leaves_others_their_turn() {
+        let mut waiting = FairQueue::default();
+        for item in 0..10_000 {
+            waiting.push(Some(&TenantId::new("many")), 0, item);
+        }
+        waiting.push(Some(&TenantId::new("one")), 10, 10_000);
+        let first = waiting.take(256, usize::MAX);
+        assert_eq!(first.iter().position(|item| *item == 10_000), Some(TURN_BYTES / LEAST_BYTES));
+        assert_eq!((first.len(), waiting.len()), (256, 10_001 - 256));
     }
 
     #[test]

@@ -80,6 +80,10 @@ class States:
         self.ended = False
 
     def take(self, frame: Frame) -> list[api.RunSnapshot]:
+        if frame.event == "state.snapshot.omitted":
+            # Too large for a stream; it is read by itself.
+            self.ended = parse(frame.data.encode())["status"] in TERMINAL
+            return []
         if frame.event != "state.snapshot":
             return []
         snapshot: api.RunSnapshot = parse(frame.data.encode())

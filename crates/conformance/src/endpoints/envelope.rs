@@ -88,7 +88,7 @@ pub(super) async fn accept(
     let mut earlier: BTreeMap<String, Earlier> =
         asked.prior_correlations.iter().map(|prior| (prior.correlation_id.clone(), prior.earlier.clone())).collect();
     if let Some(kept) = &kept
-        && let KeyLookup::Replay { body, .. } = app.host.recall(&kept.key, &kept.request).await?
+        && let KeyLookup::Replay { body, .. } = app.host.recall(&who.tenant, &kept.key, &kept.request).await?
         && let Ok(known) = serde_json::from_str(&body)
     {
         earlier.insert(asked.correlation().to_owned(), known);
@@ -99,7 +99,7 @@ pub(super) async fn accept(
         if let Some(kept) = kept.filter(|_| !earlier.contains_key(asked.correlation())) {
             let known = Earlier { envelope_type: asked.kind().to_owned(), outcome: judgement.outcome.clone() };
             let body = serde_json::to_string(&known).unwrap_or_default();
-            app.host.remember(kept.key, kept.request, 200, body).await?;
+            app.host.remember(&who.tenant, kept.key, kept.request, 200, body).await?;
         }
     }
     Ok(Reply::ok(&judgement.outcome).into_response())

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Commit, ForwardedCommand, Recipient, Session, Store, Write};
+use baton_store::{ForwardedCommand, Recipient, Session, Store, Write};
 use dashmap::DashSet;
 
 use super::messages::PeerRequest;
 use crate::clock::{Clock, Ids};
 use crate::cluster::state::ClusterState;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::recovery::RunRecovery;
 use crate::services::children::remote::RemoteActions;
@@ -76,7 +77,7 @@ impl Balance {
     pub(super) async fn give_away(&self, trees: usize, to: u64) {
         let Ok(live) = self.storage.live() else { return };
         let mut roots = BTreeSet::new();
-        for handle in &live.runs {
+        for handle in live.runs.iter() {
             if let Some(head) = handle.head_now()
                 && !head.state.status().is_terminal()
             {
@@ -143,7 +144,9 @@ impl Balance {
         // What is on its way to a subscriber is on the list until it is noted, and the list moves with the tree.
         let soon = self.clock.now().plus_millis(crate::services::timers::HORIZON_MS);
         let sending = self.store.deliveries(soon, usize::MAX / 2).await?;
-        let tree: BTreeSet<RunId> = self.storage.runs_of_tree(root).await?.into_iter().map(|row| row.id).collect();
+        let rows = self.storage.runs_of_tree(root).await?;
+        let Some(tenant) = rows.last().map(|row| row.tenant.clone()) else { return Ok(false) };
+        let tree: BTreeSet<RunId> = rows.into_iter().map(|row| row.id).collect();
         if sending.iter().any(|delivery| tree.contains(&delivery.run)) {
             moved.iter().for_each(|(run, at)| self.timers.set(run, *at));
             return Ok(false);
@@ -152,7 +155,7 @@ impl Balance {
         self.trees.forget(root);
         live.outbox.flush(self.store.as_ref(), live.generation);
         let hand_over = vec![Write::HandOver { root: root.clone(), to }];
-        self.store.submit(Commit::new(live.generation, hand_over)).await?;
+        self.storage.write(live.generation, Lane::Of(&tenant), hand_over).await?;
         Ok(true)
     }
 

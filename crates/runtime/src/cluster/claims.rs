@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use baton_store::{Claim, Commit, ForwardedCommand, Recipient, Store, VersionedStoreId, Write};
+use baton_store::{Claim, ForwardedCommand, Recipient, Store, VersionedStoreId, Write};
 use dashmap::Entry;
 
 use crate::clock::{Clock, Ids};
 use crate::cluster::messages::PeerRequest;
 use crate::cluster::state::ClusterState;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::tasks::Tasks;
 use crate::{Error, Options};
@@ -36,15 +37,16 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Does `work` while no other host does anything under this name. To be seen through: a claim is let go at the end.
+    /// Does `work`, whose writes go into this lane, while no other host does anything under this name. To be seen through: a claim is let go at the end.
     pub(crate) async fn alone<T>(
         self: &Arc<Self>,
         name: &str,
+        lane: Lane<'_>,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         self.take_claim(name).await?;
         let outcome = work.await;
-        self.release_claim(name);
+        self.release_claim(name, lane);
         outcome
     }
 
@@ -108,16 +110,16 @@ impl Claims {
         }
     }
 
-    /// Lets a claim go, after everything that is queued. If that is lost, so is the session, and the claim with it.
+    /// Lets a claim go, after everything in its lane that is queued. If that is lost, so is the session, and the claim with it.
     /// Nobody waits for it but whoever wants the same claim next.
-    pub(crate) fn release_claim(self: &Arc<Self>, name: &str) {
+    pub(crate) fn release_claim(self: &Arc<Self>, name: &str, lane: Lane<'_>) {
         if self.storage.shared().is_some() {
             self.cluster.held.remove(name);
             *self.cluster.releasing.entry(name.to_owned()).or_default() += 1;
             let live = self.storage.current();
             live.outbox.flush(self.store.as_ref(), live.generation);
             let release = vec![Write::ReleaseClaim { name: name.to_owned() }];
-            let released = self.store.submit(Commit::new(live.generation, release));
+            let released = self.storage.write(live.generation, lane, release);
             let name = name.to_owned();
             self.tasks.spawn(self, |room| async move {
                 // Lost or not, it takes nothing away any more.

@@ -95,7 +95,7 @@ impl Peers {
     fn look_around(&self) {
         let live = self.storage.current();
         // Of its own runs a host knows everything.
-        self.notifications.poke(|run| !live.runs.contains_key(run));
+        self.notifications.poke(|run| !live.runs.contains(run));
         self.cluster.forwarded_commands.notify_one();
         self.cluster.orphans.notify_one();
         self.cluster.webhooks.notify_one();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_engine::Command;
 use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
-use baton_store::{Commit, ForwardedCommand, Owner, Recipient, Store};
+use baton_store::{ForwardedCommand, Owner, Recipient};
 
 use super::messages::{ForwardedBody, Outcome, keyed};
 use crate::clock::{Clock, Ids};
@@ -14,6 +14,7 @@ use crate::cluster::claims::Claims;
 use crate::cluster::messages::PeerRequest;
 use crate::cluster::ownership::Ownership;
 use crate::cluster::state::ClusterState;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::run::commands::RunCommands;
 use crate::run::live::CommitHook;
@@ -47,7 +48,6 @@ pub(crate) struct Forwarding {
     pub(crate) cluster: Arc<ClusterState>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) options: Arc<Options>,
-    pub(crate) store: Arc<dyn Store>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) commands: Arc<RunCommands>,
     pub(crate) loader: Arc<RunLoader>,
@@ -127,7 +127,7 @@ impl Forwarding {
         if let Some(kept) = kept {
             // Not in the commit of the effect, which was another host's: until this is durable the message has the answer.
             let reply = (kept.write)(status, at);
-            self.store.submit(Commit::new(self.storage.live()?.generation, vec![reply])).await?;
+            self.storage.write(self.storage.live()?.generation, Lane::Host, vec![reply]).await?;
         }
         Ok((status, at))
     }

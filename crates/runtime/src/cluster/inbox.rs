@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::RunId;
-use baton_store::{Commit, ForwardedCommand, Recipient, Store, Write};
+use baton_store::{ForwardedCommand, Recipient, Write};
 
 use super::messages::{ForwardedBody, Outcome, PeerRequest};
 use crate::cluster::balance::Balance;
 use crate::cluster::state::ClusterState;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::run::commands::RunCommands;
 use crate::services::versioned::service::VersionedStores;
@@ -25,7 +26,6 @@ const PAGE: usize = 256;
 /// Carries out what other hosts forward.
 pub(crate) struct Inbox {
     pub(crate) cluster: Arc<ClusterState>,
-    pub(crate) store: Arc<dyn Store>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) balance: Arc<Balance>,
@@ -129,6 +129,6 @@ impl Inbox {
 
     async fn answer(&self, id: &str, body: String) -> Result<(), Error> {
         let answer = Write::AnswerForwarded { id: id.to_owned(), body };
-        Ok(self.store.submit(Commit::new(self.storage.live()?.generation, vec![answer])).await?)
+        Ok(self.storage.write(self.storage.live()?.generation, Lane::Host, vec![answer]).await?)
     }
 }

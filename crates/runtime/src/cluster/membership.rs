@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use baton_store::{Commit, Store};
-
 use crate::clock::Clock;
 use crate::cluster::state::ClusterState;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::services::timers::Timers;
 use crate::tasks::Tasks;
@@ -16,7 +15,6 @@ use crate::watch::Watch;
 pub(crate) struct Membership {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,
-    pub(crate) store: Arc<dyn Store>,
     pub(crate) timers: Arc<Timers>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) storage: Arc<Storage>,
@@ -62,7 +60,7 @@ impl Membership {
             Ok(false) if epoch == shared.epoch() => {
                 // Nothing of this generation can become durable. A commit is what finds that out, and starts over.
                 tracing::warn!(epoch, "this host's lease is over");
-                drop(self.store.submit(Commit::new(self.storage.current().generation, Vec::new())));
+                drop(self.storage.write(self.storage.current().generation, Lane::Host, Vec::new()));
             }
             // The generation has ended meanwhile, and a new session begun.
             Ok(false) => {}

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::{Escalation, RunSettings};
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{Commit, CommitError, InterruptRow, LogChain, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
+use baton_store::{CommitError, InterruptRow, LogChain, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
 
 use self::point::Point;
 use crate::history::fork::service::Forks;
 use crate::history::log::pinned;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::run::live::LiveRun;
 use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::run::tree::{is_replay, root_of};
@@ -116,7 +117,7 @@ impl Forks {
         if let Some(name) = claimed {
             self.claims.still_holds(&name)?;
         }
-        match self.store.submit(Commit::new(live.generation, writes)).await {
+        match self.storage.write(live.generation, Lane::Of(&row.tenant), writes).await {
             Err(CommitError::LogGone { run: gone }) => {
                 let now = self.store.run(&gone).await?.and_then(|row| row.pruned);
                 return Err(Error::run_pruned(now.map_or(at, |pruned| pruned.at)));
@@ -188,7 +189,7 @@ impl Forks {
         self.stepper.update_row(head, self.clock.now());
         crate::run::summary::summarise(&mut head.row, &head.state, &[], head.account.as_deref(), 0);
         writes.push(Write::Append { row: head.row.clone(), expected, records: Vec::new() });
-        live.outbox.push(Some(&head.row.tenant), writes, head.chains(None));
+        live.outbox.push(&head.row.tenant, writes, head.chains(None));
     }
 
     /// The first record of a branch from the very beginning: the source's start with the overlay laid over it.

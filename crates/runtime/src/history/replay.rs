@@ -9,9 +9,9 @@ use std::sync::Arc;
 use baton_engine::{Next, Question, Replay, RunState, apply};
 use baton_model::event::DivergenceKind;
 use baton_model::{
-    Digest, Event, ForkMode, ModelReply, Origin, Part, Record, RunId, RunStatus, RunSummary, Versions, code,
+    Digest, Event, ForkMode, ModelReply, Origin, Part, Record, RunId, RunStatus, RunSummary, TenantId, Versions, code,
 };
-use baton_store::{Commit, RunRow, Store, StoredRecord, Write};
+use baton_store::{RunRow, Store, StoredRecord, Write};
 use dashmap::DashSet;
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ use crate::history::log::{PAGE_BYTES, RunLog, pinned};
 use crate::history::public_form::{PublicForm, face};
 use crate::history::segments::BranchPoints;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::quarantine::service::Quarantines;
@@ -194,18 +195,19 @@ impl Replays {
             let next_seq = place + records.len() as u64;
             next.seal(&mut records);
             let row = RunRow { next_seq, status: RunStatus::Running, busy: true, ..next.clone() };
-            self.append_replayed(&live, Write::Append { row, expected: place, records }).await?;
+            self.append_replayed(&live, &next.tenant, Write::Append { row, expected: place, records }).await?;
             place = next_seq;
         }
         next.seal(&mut last);
-        self.append_replayed(&live, Write::Append { row: next.clone(), expected: place, records: last }).await?;
+        self.append_replayed(&live, &next.tenant, Write::Append { row: next.clone(), expected: place, records: last })
+            .await?;
         *row = next;
         Ok(true)
     }
 
     /// Nothing else is derived from a replay: one that is refused is nobody else's trouble.
-    async fn append_replayed(&self, live: &Generation, append: Write) -> Result<(), Error> {
-        Ok(self.store.submit(Commit::new(live.generation, vec![append])).await?)
+    async fn append_replayed(&self, live: &Generation, tenant: &TenantId, append: Write) -> Result<(), Error> {
+        Ok(self.storage.write(live.generation, Lane::Of(tenant), vec![append]).await?)
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use baton_engine::Command;
 use baton_model::{AgentCard, Digest, ModelChoice, RunId, TenantId, code, json};
-use baton_store::{Commit, Write};
+use baton_store::Write;
 use serde_json::{Map, Value};
 
+use crate::journal::lane::Lane;
 use crate::run::SecondExecutor;
 use crate::services::workflows::Plans;
 use crate::{Error, ErrorKind, Host, RegisteredWorkflow};
@@ -34,7 +35,7 @@ impl Host {
         if self.rooms.store.blob(&digest).await?.is_none() {
             let bytes = json::canonical(&serde_json::to_value(card).unwrap_or_default());
             let write = Write::PutBlob { digest: digest.clone(), bytes };
-            self.rooms.store.submit(Commit::new(self.rooms.storage.live()?.generation, vec![write])).await?;
+            self.rooms.storage.write(self.rooms.storage.live()?.generation, Lane::Host, vec![write]).await?;
         }
         Ok(digest)
     }

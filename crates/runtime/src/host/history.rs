@@ -20,6 +20,7 @@ impl Host {
 
     /// Begins to take a file in. The runs in it will belong to the caller's tenant.
     pub fn import(&self, who: &Principal) -> Result<Import, Error> {
+        self.rooms.stored_bytes.admit(&who.tenant)?;
         self.rooms.transfers.import(who)
     }
 

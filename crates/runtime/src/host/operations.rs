@@ -5,6 +5,7 @@ use baton_store::Quarantine;
 
 use crate::health::HostStatus;
 use crate::health::StorageUsage;
+use crate::journal::lane::Lane;
 use crate::run::tree::root_of;
 use crate::services::retention_pass::{DueTree, RetentionReport};
 use crate::{Error, ErrorKind, Host, PrunedTree, RetentionPolicy};
@@ -77,7 +78,7 @@ impl Host {
             .tasks
             .see_through(&self.rooms, |rooms| async move {
                 let name = format!("prune:{run}");
-                rooms.claims.alone(&name, rooms.retention.prune(&tenant, &run, log)).await
+                rooms.claims.alone(&name, Lane::Of(&tenant), rooms.retention.prune(&tenant, &run, log)).await
             })
             .await
     }
@@ -94,7 +95,7 @@ impl Host {
             .tasks
             .see_through(&self.rooms, |rooms| async move {
                 let name = format!("prune:{tenant}");
-                rooms.claims.alone(&name, rooms.retention.prune_many(&tenant, &runs, log)).await
+                rooms.claims.alone(&name, Lane::Of(&tenant), rooms.retention.prune_many(&tenant, &runs, log)).await
             })
             .await
     }
@@ -106,7 +107,7 @@ impl Host {
             .tasks
             .see_through(&self.rooms, |rooms| async move {
                 let name = format!("prune:{tenant}");
-                rooms.claims.alone(&name, rooms.retention_pass.prune_due(&tenant)).await
+                rooms.claims.alone(&name, Lane::Of(&tenant), rooms.retention_pass.prune_due(&tenant)).await
             })
             .await
     }

@@ -228,21 +228,32 @@ impl Rooms {
         let tree_quotas =
             room!(TreeQuotas { clock, options, store, stored_bytes }, tenants: parking_lot::Mutex::default());
         let claims = room!(Claims { clock, cluster, ids, options, store, storage, tasks });
-        let membership = room!(Membership { clock, cluster, store, timers, watch, storage, tasks });
+        let membership = room!(Membership { clock, cluster, timers, watch, storage, tasks });
         let versioned =
             room!(VersionedStores { clock, loading_stores, options, secrets, store, claims, storage, tasks });
         let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, waker: Port::default());
         let suspect_guard = room!(SuspectGuard { options, quarantined, store, storage, tasks });
         let plan_loader = room!(PlanLoader { plans, store, pool });
-        let workflows =
-            room!(Workflows { clock, plans, registering, agent_registry, store, claims, pool, storage, tasks });
+        let workflows = room!(Workflows {
+            clock,
+            plans,
+            registering,
+            agent_registry,
+            store,
+            stored_bytes,
+            claims,
+            pool,
+            storage,
+            tasks
+        });
         let conversations = room!(Conversations { clock, store, storage, tasks, versioned });
         let connections = room!(ConnectionLog { clock, last_requests, secrets });
         let evictor = room!(Evictor { checkpoint_queue, clock, eviction_queue, storage, tasks, trees });
         let canary_watch = room!(CanaryWatch { canary, options, store, pool, tasks });
         let watchdog = room!(WatchdogTask { options, turns, watch, quarantine, storage, tasks });
         let health = room!(HostHealth { store, health_state });
-        let annotations = room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage });
+        let annotations =
+            room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage, stored_bytes });
         let retention = room!(Retention { clock, loading, starting, store, storage, versioned });
         let retention_pass = room!(RetentionPass { clock, options, store, claims, retention, tasks });
         let ownership = room!(Ownership { clock, cluster, store, timers, webhooks, quarantine, storage, tasks }, waker: Port::default());
@@ -263,7 +274,8 @@ impl Rooms {
             storage,
             versioned
         });
-        let loader = room!(RunLoader { loading, store, budgets, log, ownership, quarantine, suspect_guard, versioned });
+        let loader =
+            room!(RunLoader { loading, store, budgets, log, ownership, quarantine, storage, suspect_guard, versioned });
         let requests = room!(NodeRequests { clock, agents, versioned });
         let tools = room!(ToolCalls { options, secrets, store, log });
         let reads = room!(RunReads {
@@ -382,19 +394,8 @@ impl Rooms {
             tasks,
             suspect_guard
         });
-        let forwarding = room!(Forwarding {
-            clock,
-            cluster,
-            ids,
-            options,
-            store,
-            claims,
-            commands,
-            loader,
-            ownership,
-            storage,
-            tasks
-        });
+        let forwarding =
+            room!(Forwarding { clock, cluster, ids, options, claims, commands, loader, ownership, storage, tasks });
         let runner_channel = room!(RunnerChannel {
             runner_board,
             runner_news,
@@ -492,18 +493,8 @@ impl Rooms {
             tasks,
             trees
         });
-        let inbox = room!(Inbox {
-            cluster,
-            store,
-            watch,
-            webhooks,
-            balance,
-            commands,
-            storage,
-            subscriptions,
-            tasks,
-            versioned
-        });
+        let inbox =
+            room!(Inbox { cluster, watch, webhooks, balance, commands, storage, subscriptions, tasks, versioned });
         let peers = room!(Peers {
             clock,
             cluster,

@@ -1,9 +1,10 @@
 //! Starting runs and telling them what to do.
 
 use baton_engine::Command;
-use baton_model::{Digest, Principal, RunId, RunStatus};
-use baton_store::{Commit, Reply, Write};
+use baton_model::{Digest, Principal, RunId, RunStatus, TenantId};
+use baton_store::{Reply, Write};
 
+use crate::journal::lane::Lane;
 use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::{Error, Host, KeyLookup};
 
@@ -25,7 +26,7 @@ impl Host {
     ///
     /// `KeyLookup::New` means that whoever asks is the one to do it, here and on every other host, until it says that it is
     /// done ([`Host::done_with`]).
-    pub async fn recall(&self, key: &Digest, request: &Digest) -> Result<KeyLookup, Error> {
+    pub async fn recall(&self, tenant: &TenantId, key: &Digest, request: &Digest) -> Result<KeyLookup, Error> {
         let known = self.look_up(key, request).await?;
         if self.rooms.storage.shared().is_none() || !matches!(known, KeyLookup::New) {
             return Ok(known);
@@ -34,14 +35,14 @@ impl Host {
         // Whoever had the claim before may have left the answer.
         let known = self.look_up(key, request).await;
         if !matches!(known, Ok(KeyLookup::New)) {
-            self.done_with(key);
+            self.done_with(tenant, key);
         }
         known
     }
 
     /// The request under this key has been answered, or could not be.
-    pub fn done_with(&self, key: &Digest) {
-        self.rooms.claims.release_claim(&claim_name(key));
+    pub fn done_with(&self, tenant: &TenantId, key: &Digest) {
+        self.rooms.claims.release_claim(&claim_name(key), Lane::Of(tenant));
     }
 
     async fn look_up(&self, key: &Digest, request: &Digest) -> Result<KeyLookup, Error> {
@@ -54,13 +55,20 @@ impl Host {
     }
 
     /// Stores the reply to an idempotent request whose effect has no reply of its own in the same commit.
-    pub async fn remember(&self, key: Digest, request: Digest, status: u16, body: String) -> Result<(), Error> {
+    pub async fn remember(
+        &self,
+        tenant: &TenantId,
+        key: Digest,
+        request: Digest,
+        status: u16,
+        body: String,
+    ) -> Result<(), Error> {
         let rooms = &self.rooms;
         let generation = rooms.storage.live()?.generation;
         rooms.claims.still_holds(&claim_name(&key))?;
         let expires_at = rooms.clock.now().plus_millis(REPLY_TTL_MS);
         let reply = Reply { key, request, status, body, expires_at };
-        rooms.store.submit(Commit::new(generation, vec![Write::PutReply(reply)])).await?;
+        rooms.storage.write(generation, Lane::Of(tenant), vec![Write::PutReply(reply)]).await?;
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! Registering and ending webhook subscriptions, and what becomes of deliveries that they did not take.
 
 use baton_model::{Principal, TenantId, WebhookId, code};
-use baton_store::{Commit, DeadLetterPlace, DeadLetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
+use baton_store::{DeadLetterPlace, DeadLetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
 
+use crate::journal::lane::Lane;
 use crate::services::webhooks::dead_letters::no_such_letter;
 use crate::services::webhooks::fingerprint;
 use crate::{DeadLetterView, Error, ErrorKind, Host, NewWebhook, RegisteredWebhook, WebhookView};
@@ -124,7 +125,7 @@ impl Host {
             },
         };
         let write = Write::DeadLetters(DeadLetterWrite::Forget { webhook: webhook.id, which });
-        rooms.store.submit(Commit::new(rooms.storage.live()?.generation, vec![write])).await?;
+        rooms.storage.write(rooms.storage.live()?.generation, Lane::Of(&who.tenant), vec![write]).await?;
         Ok(count)
     }
 

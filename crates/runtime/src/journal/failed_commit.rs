@@ -90,19 +90,19 @@ impl Outage {
         for part in parts {
             for root in part.chains.iter().filter_map(|chain| chain.root()) {
                 // The charges of what was lost go with it, before anybody loads the tree again.
-                live.budgets.forget(root);
+                live.budgets.forget_lost(root);
                 self.trees.forget(root);
                 let blamed = trees.entry(root.clone()).or_default();
-                if blamed.is_none() && part.error.blames() {
+                if blamed.is_none() && part.error.blames() && !part.asked {
                     let run = part.run.clone().unwrap_or_else(|| root.clone());
                     *blamed = Some(LostWrite { run, reason: part.error.to_string() });
                 }
             }
         }
-        for (run, root) in live.break_lost() {
+        for (run, root) in live.break_lost(parts) {
             self.webhooks.forget_queued(&run);
             if let Entry::Vacant(tree) = trees.entry(root) {
-                live.budgets.forget(tree.key());
+                live.budgets.forget_lost(tree.key());
                 self.trees.forget(tree.key());
                 tree.insert(None);
             }

@@ -42,7 +42,7 @@ struct Pending {
 
 /// What was pushed at once.
 struct Pushed {
-    tenant: Option<TenantId>,
+    tenant: TenantId,
     writes: Vec<Write>,
     chains: Chains,
     bytes: usize,
@@ -57,12 +57,17 @@ pub(crate) struct Waiting {
 }
 
 /// A commit in the making.
-#[derive(Default)]
 struct Together {
-    tenant: Option<TenantId>,
+    tenant: TenantId,
     parts: Vec<(Vec<Write>, Chains)>,
     bytes: usize,
     queued: Vec<QueuedBytes>,
+}
+
+impl Together {
+    fn of(tenant: &TenantId) -> Self {
+        Self { tenant: tenant.clone(), parts: Vec::new(), bytes: 0, queued: Vec::new() }
+    }
 }
 
 impl Outbox {
@@ -72,59 +77,43 @@ impl Outbox {
 
     /// Adds writes of a tenant that must become durable together, and says what they belong to. Returns how much is
     /// waiting, and how many bytes were added.
-    pub(crate) fn push(&self, tenant: Option<&TenantId>, writes: Vec<Write>, chains: Chains) -> (Waiting, usize) {
-        let bytes = writes.iter().map(Write::bytes).sum();
-        let of_tenant = tenant.map(|tenant| self.of(tenant).add(bytes));
-        if let Some(tenant) = tenant {
-            self.written.add(tenant, bytes);
-        }
-        let queued = of_tenant.into_iter().chain([self.all.add(bytes)]).collect();
+    pub(crate) fn push(&self, tenant: &TenantId, writes: Vec<Write>, chains: Chains) -> (Waiting, usize) {
+        let bytes = self.written.add(tenant, &writes);
+        let queued = vec![self.of(tenant).add(bytes), self.all.add(bytes)];
         let mut pending = self.pending.lock();
         pending.waiting.writes += writes.len();
         pending.waiting.bytes += bytes;
         if !writes.is_empty() {
-            pending.parts.push(Pushed { tenant: tenant.cloned(), writes, chains, bytes, queued });
+            pending.parts.push(Pushed { tenant: tenant.clone(), writes, chains, bytes, queued });
         }
         (pending.waiting, bytes)
     }
 
     /// Queues everything pushed so far, in as few commits as it fits into: one for each tenant, or several where that is
-    /// too much. What was pushed at once stays together; what belongs to no tenant keeps its place among all others.
+    /// too much. What was pushed at once stays together.
     pub(crate) fn flush(&self, store: &dyn Store, generation: u64) {
         // The lock is held while submitting: two flushes must not overtake each other.
         let mut pending = self.pending.lock();
         let Pending { parts, .. } = std::mem::take(&mut *pending);
         let submit = |together: Together| {
             let commit = Commit::of_parts(generation, together.parts).weighing(together.queued);
-            drop(store.submit(match together.tenant {
-                Some(tenant) => commit.of_tenant(tenant),
-                None => commit,
-            }));
+            drop(store.submit(commit.of_tenant(together.tenant)));
         };
         let mut open: Vec<Together> = Vec::new();
         for pushed in parts {
-            let place = match &pushed.tenant {
-                None => {
-                    open.drain(..).for_each(submit);
-                    None
-                }
-                tenant => open.iter().position(|together| together.tenant == *tenant),
-            };
+            let place = open.iter().position(|together| together.tenant == pushed.tenant);
             let place = place.unwrap_or_else(|| {
-                open.push(Together { tenant: pushed.tenant.clone(), ..Together::default() });
+                open.push(Together::of(&pushed.tenant));
                 open.len() - 1
             });
             let together = &mut open[place];
             if !together.parts.is_empty() && together.bytes + pushed.bytes > SHARED_BYTES {
-                let next = Together { tenant: pushed.tenant.clone(), ..Together::default() };
+                let next = Together::of(&pushed.tenant);
                 submit(std::mem::replace(together, next));
             }
             together.bytes += pushed.bytes;
             together.queued.extend(pushed.queued);
             together.parts.push((pushed.writes, pushed.chains));
-            if pushed.tenant.is_none() {
-                open.drain(..).for_each(submit);
-            }
         }
         open.into_iter().for_each(submit);
     }
@@ -170,10 +159,10 @@ mod tests {
         outbox.flush(&store, 1);
         assert_eq!(store.waiting(), 0, "nothing is no commit");
         for bytes in [SHARED_BYTES / 2, SHARED_BYTES / 2, 1, 1, SHARED_BYTES + 1, 1] {
-            outbox.push(Some(&tenant), blob(bytes), Chains::default());
+            outbox.push(&tenant, blob(bytes), Chains::default());
         }
         let waiting = Waiting { writes: 6, bytes: 2 * SHARED_BYTES + 4 };
-        assert_eq!(outbox.push(Some(&tenant), Vec::new(), Chains::default()), (waiting, 0));
+        assert_eq!(outbox.push(&tenant, Vec::new(), Chains::default()), (waiting, 0));
         outbox.flush(&store, 1);
         assert_eq!(store.waiting(), 4, "two halves, two small ones, a large one by itself, and the rest");
         outbox.flush(&store, 1);
@@ -181,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn tenants_have_commits_of_their_own_and_nobodys_keeps_its_place() {
+    fn tenants_have_commits_of_their_own() {
         let (store, outbox) = (MemoryStore::new(), Outbox::default());
         let (a, b) = (TenantId::new("a"), TenantId::new("b"));
         store.hold();
-        for tenant in [Some(&a), Some(&b), Some(&a), None, Some(&b), Some(&b), None] {
+        for tenant in [&a, &b, &a, &b, &b] {
             outbox.push(tenant, blob(1), Chains::default());
         }
         outbox.flush(&store, 1);
-        assert_eq!(store.waiting(), 5, "one of a, one of b, nobody's, one of b, nobody's");
+        assert_eq!(store.waiting(), 2, "one of a, one of b");
     }
 
     #[tokio::test]
@@ -197,7 +186,7 @@ mod tests {
         let (store, outbox) = (MemoryStore::new(), Outbox::default());
         let (much, little) = (TenantId::new("much"), TenantId::new("little"));
         store.hold();
-        outbox.push(Some(&much), blob(MOST_OF_TENANT), Chains::default());
+        outbox.push(&much, blob(MOST_OF_TENANT), Chains::default());
         assert!(!outbox.has_room(&much) && outbox.has_room(&little));
         outbox.room(&little).await;
         outbox.flush(&store, 1);

@@ -16,7 +16,7 @@ const PAGE: usize = 500;
 
 /// The store and the current generation.
 pub(crate) struct Storage {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     live: ArcSwap<Generation>,
     pub(crate) written: Arc<WrittenBytes>,
 }

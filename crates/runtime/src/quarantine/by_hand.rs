@@ -3,9 +3,10 @@
 use baton_engine::Command;
 use baton_model::event::RunCancelled;
 use baton_model::{Event, Part, Record, RunId, RunStatus};
-use baton_store::{Commit, InterruptFilter, RunRow, StoredRecord, Write};
+use baton_store::{InterruptFilter, RunRow, StoredRecord, Write};
 
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::quarantine::service::Quarantines;
 use crate::run::tree::root_of;
 use crate::{Error, ErrorKind};
@@ -113,7 +114,7 @@ impl Quarantines {
             .into_iter()
             .map(|question| Write::CloseInterrupt { run: question.run, node: question.node })
             .collect();
-        let records = vec![record];
+        let (records, tenant) = (vec![record], row.tenant.clone());
         self.webhooks.enqueue(&row, &records, at, &mut writes);
         let mut stored: Vec<_> = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
         row.seal(&mut stored);
@@ -123,7 +124,7 @@ impl Quarantines {
             writes.push(Write::EndQuarantine { root: root.clone() });
         }
         // Alone: should it come too late after all, nobody else is the worse for it.
-        self.store.submit(Commit::new(live.generation, writes)).await?;
+        self.storage.write(live.generation, Lane::Of(&tenant), writes).await?;
         if let Some(root) = top {
             self.quarantine_ended(&root);
         }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::{RunId, RunStatus, code};
-use baton_store::{Commit, Quarantine, RunRow, Store, Write};
+use baton_store::{Quarantine, RunRow, Store, Write};
 
 use crate::clock::{Clock, RETRY_MS};
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::ports::{Port, WakeTrees};
@@ -42,7 +43,11 @@ impl Quarantines {
     /// left alone.
     pub(crate) fn broke(self: &Arc<Self>, live: &Generation, row: &RunRow, cause: Cause, detail: &str) {
         let root = root_of(row);
-        live.budgets.forget(root);
+        if live.is_alone(root) {
+            // What it was charged for may not have been written. Where others of its tree are in memory, the account stays
+            // theirs: two of them would let the tree spend twice.
+            live.budgets.forget(root);
+        }
         if self.quarantined.of(root).is_some() {
             if row.status == RunStatus::Cancelling {
                 // It breaks at that too.
@@ -87,9 +92,10 @@ impl Quarantines {
         let root = quarantine.root.clone();
         self.abandon(&live, &root);
         live.outbox.flush(self.store.as_ref(), live.generation);
-        let commit = Commit::new(live.generation, vec![Write::Quarantine(quarantine)]);
+        let tenant = quarantine.tenant.clone();
+        let written = vec![Write::Quarantine(quarantine)];
         // Behind everything that the tree had queued: whoever loads a run of it afterwards reads all of that.
-        match self.store.submit(commit).await {
+        match self.storage.write(live.generation, Lane::Of(&tenant), written).await {
             Ok(()) => drop(self.quarantined.trees.get_mut(&root).map(|mut held| held.durable = true)),
             Err(error) => tracing::warn!(%error, "a quarantine is not on disk yet"),
         }
@@ -98,9 +104,9 @@ impl Quarantines {
 
     /// Writes down again what is not on disk, after a generation ended.
     pub(crate) fn keep_quarantines(&self, live: &Generation) {
-        let all: Vec<Write> = self.quarantined.not_durable().into_iter().map(Write::Quarantine).collect();
-        if !all.is_empty() {
-            drop(self.store.submit(Commit::new(live.generation, all)));
+        for held in self.quarantined.not_durable() {
+            let tenant = held.tenant.clone();
+            drop(self.storage.write(live.generation, Lane::Of(&tenant), vec![Write::Quarantine(held)]));
         }
     }
 
@@ -204,7 +210,10 @@ impl Quarantines {
     /// The same without forgetting what is known of the tree.
     pub(crate) async fn end_quarantine_of(&self, root: &RunId) -> Result<(), Error> {
         let generation = self.storage.live()?.generation;
-        self.store.submit(Commit::new(generation, vec![Write::EndQuarantine { root: root.clone() }])).await?;
+        let held = self.quarantined.of(root);
+        // One that this host has not heard of was found by another.
+        let lane = held.as_ref().map_or(Lane::All, |held| Lane::Of(&held.tenant));
+        self.storage.write(generation, lane, vec![Write::EndQuarantine { root: root.clone() }]).await?;
         self.quarantined.remove(root);
         Ok(())
     }

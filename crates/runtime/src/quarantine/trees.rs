@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use baton_model::{QuarantineView, RunId};
+use baton_model::{QuarantineView, RunId, Timestamp};
 use baton_store::Quarantine;
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -19,8 +19,18 @@ pub(crate) struct QuarantinedTrees {
     count: AtomicUsize,
     strikes: Mutex<BTreeMap<RunId, u32>>,
     /// Trees whose writes the store refused, and how often.
-    pub(crate) refused: Mutex<BTreeMap<RunId, u32>>,
+    pub(crate) refused: Mutex<BTreeMap<RunId, Refusals>>,
     pub(crate) suspects: Suspects,
+}
+
+/// How often the store refused what one tree wrote, one time after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusals {
+    pub(crate) times: u32,
+    /// Whose write it was the last time, how many of its records were on disk by then, and when that was.
+    pub(crate) run: RunId,
+    pub(crate) durable: u64,
+    pub(crate) at: Timestamp,
 }
 
 impl QuarantinedTrees {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use baton_model::Timestamp;
-use baton_store::{Chains, Write};
+use baton_store::Write;
 
 use crate::clock::RETRY_MS;
+use crate::journal::lane::Lane;
 use crate::recovery::RunRecovery;
 use crate::services::timers::{HORIZON_MS, REFILL_MS};
 
@@ -61,8 +62,7 @@ impl RunRecovery {
     /// Forgets replies nobody may ask for any more.
     fn prune_replies(&self, now: Timestamp) {
         if let Ok(live) = self.storage.live() {
-            live.outbox.push(None, vec![Write::PruneReplies { before: now }], Chains::default());
-            live.outbox.flush(self.store.as_ref(), live.generation);
+            drop(self.storage.write(live.generation, Lane::Host, vec![Write::PruneReplies { before: now }]));
         }
     }
 

@@ -17,11 +17,21 @@ pub(crate) struct Batch {
     pub(super) bytes: usize,
     /// Tool calls that the step has announced, by their ids.
     pub(super) intents: BTreeSet<String>,
+    /// A caller asked for the step, and is told what comes of it.
+    pub(super) asked: bool,
 }
 
 impl Batch {
     pub(super) fn new(expected: u64) -> Self {
-        Self { expected, records: Vec::new(), stored: Vec::new(), made: 0, bytes: 0, intents: BTreeSet::new() }
+        Self {
+            expected,
+            records: Vec::new(),
+            stored: Vec::new(),
+            made: 0,
+            bytes: 0,
+            intents: BTreeSet::new(),
+            asked: false,
+        }
     }
 
     /// What is to be queued now, and where it begins.

@@ -12,6 +12,7 @@ use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
+use crate::journal::dependents::Linked;
 use crate::journal::durable::Progress;
 use crate::journal::ending::Ending;
 use crate::run::Ahead;
@@ -89,6 +90,12 @@ pub(crate) struct LiveRun {
 
 /// Made from the run's status, and the instant, once the step it belongs to is folded.
 pub(crate) type CommitHook = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
+
+impl Linked for RunHandle {
+    fn chains(&self) -> impl Iterator<Item = &Arc<WriteChain>> {
+        std::iter::once(&self.chain).chain(&self.stores)
+    }
+}
 
 impl RunHandle {
     pub(crate) fn new(head: LiveRun, committed: u64) -> Self {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use baton_engine::{Command, RunState};
-use baton_model::{RunId, RunStatus, code};
-use baton_store::{Commit, RunRow, Store};
+use baton_model::{RunId, RunStatus, TenantId, code};
+use baton_store::{RunRow, Store, WriteChain};
 
 use crate::cluster::ownership::Ownership;
 use crate::history::log::{Loaded, RunLog};
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
+use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
@@ -28,6 +30,7 @@ pub(crate) struct RunLoader {
     pub(crate) log: Arc<RunLog>,
     pub(crate) ownership: Arc<Ownership>,
     pub(crate) quarantine: Arc<Quarantines>,
+    pub(crate) storage: Arc<Storage>,
     pub(crate) suspect_guard: Arc<SuspectGuard>,
     pub(crate) versioned: Arc<VersionedStores>,
 }
@@ -75,16 +78,20 @@ impl RunLoader {
         if let Some(handle) = live.run(run) {
             return Ok(handle);
         }
-        if let Some(lost) = live.runs.get(run).map(|handle| Arc::clone(&handle)) {
-            // What it has on its way is written or dropped before the log is read.
-            lost.give_up();
-            self.store.submit(Commit::new(live.generation, Vec::new())).await?;
+        if let Some(lost) = live.runs.get(run) {
+            // One that has nothing on its way takes nothing of its tree along: others go on as they are.
+            let at_rest = lost.head_now().is_some_and(|head| head.queued <= lost.committed());
+            if !at_rest || lost.chain.is_broken() {
+                live.give_up(&lost);
+            }
+            self.chain_of(live, &lost.root, &lost.tenant).await?;
             lost.chain.tell();
             live.drop_run(run, &lost);
         }
         let _driven_here = self.ownership.drive_here(run).await?;
-        if let Some(row) = self.store.run(run).await?
-            && !row.status.is_terminal()
+        let row = self.store.run(run).await?.ok_or_else(Error::run_not_found)?;
+        let chain = self.chain_of(live, root_of(&row), &row.tenant).await?;
+        if !row.status.is_terminal()
             && let Some(quarantine) = self.quarantine.quarantine_of(root_of(&row)).await?
         {
             // One that is being cancelled goes on to its end.
@@ -104,17 +111,33 @@ impl RunLoader {
             return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
         }
         let committed = state.next_seq();
-        let head = LiveRun { checkpointed, ..self.head_of(live, state, row).await? };
+        let head = LiveRun { checkpointed, ..self.head_of(live, chain, state, row).await? };
         let handle = Arc::new(RunHandle::new(head, committed));
-        Ok(Arc::clone(&live.runs.entry(run.clone()).or_insert(handle)))
+        Ok(live.runs.get_or_insert(run, handle))
     }
 
-    /// A live run for what was read off the disk.
-    pub(crate) async fn head_of(&self, live: &Generation, state: RunState, row: RunRow) -> Result<LiveRun, Error> {
-        // Before anything is read: should the chain break meanwhile, what was read counts no more.
-        let chain = live.chain(root_of(&row));
+    /// What the writes of a tree are links of from here on. If an older chain of it is broken, what was written of that is
+    /// on disk or dropped by the time this is answered: whoever reads the tree next reads what it goes on from.
+    async fn chain_of(&self, live: &Generation, root: &RunId, tenant: &TenantId) -> Result<Arc<WriteChain>, Error> {
+        let chain = live.chain(root);
+        if live.is_unsettled(root) {
+            self.storage.write(live.generation, Lane::Of(tenant), Vec::new()).await?;
+            live.settled(root, &chain);
+        }
+        Ok(chain)
+    }
+
+    /// A live run for what was read off the disk. `chain` is from before anything was read: should it break meanwhile, what
+    /// was read counts no more.
+    pub(crate) async fn head_of(
+        &self,
+        live: &Generation,
+        chain: Arc<WriteChain>,
+        state: RunState,
+        row: RunRow,
+    ) -> Result<LiveRun, Error> {
         let ledgers = self.versioned.stores_of(live, &row).await?;
-        let account = self.budgets.account_of(live, &state, &row).await?;
+        let account = self.budgets.account_of(live, &chain, &state, &row).await?;
         let spending = match account {
             Some(_) => self.budgets.own_spending(live, &row).await?,
             None => LiveSpending::default(),

@@ -45,5 +45,5 @@ pub(crate) mod tree;
 pub(crate) use caller::{on_behalf, simulates};
 pub(crate) use lead_over_disk::Ahead;
 pub(crate) use parent::outcome;
-pub(crate) use refusals::refused;
+pub(crate) use refusals::{disk_is_behind, refused};
 pub use second_executor::SecondExecutor;

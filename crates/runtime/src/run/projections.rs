@@ -4,7 +4,7 @@
 
 use baton_engine::RunState;
 use baton_model::{Event, Record, Timestamp};
-use baton_store::{Change, InterruptRow, VersionedStoreId, Write};
+use baton_store::{Chains, Change, InterruptRow, VersionedStoreId, Write};
 
 use crate::journal::generation::Generation;
 use crate::run::batch::Batch;
@@ -41,6 +41,7 @@ impl RunStepper {
         at: Timestamp,
     ) {
         self.note_intents(head, batch);
+        let asked = batch.asked;
         let (expected, records, mut stored) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);
@@ -71,7 +72,8 @@ impl RunStepper {
         for _ in records.iter().filter(|record| matches!(record.event, Event::EffectUnknown(_))) {
             self.health_state.unknown_call();
         }
-        let (waiting, bytes) = live.outbox.push(Some(&head.row.tenant), writes, head.chains(changed));
+        let chains = Chains { asked, ..head.chains(changed) };
+        let (waiting, bytes) = live.outbox.push(&head.row.tenant, writes, chains);
         head.queued = head.row.next_seq;
         let offered = self.checkpoint_queue.stepped(live, &head.state, &head.row, head.checkpointed);
         head.checkpointed = offered.unwrap_or(head.checkpointed);

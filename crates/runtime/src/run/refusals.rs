@@ -5,6 +5,12 @@ use baton_model::code;
 
 use crate::{Error, ErrorKind};
 
+/// A tenant's writes, or everybody's, wait for the disk, and more of them would only wait longer.
+pub(crate) fn disk_is_behind() -> Error {
+    let message = "More waits to be written than the disk takes. Try again shortly.";
+    Error::new(ErrorKind::TooMany, code::RATE_LIMITED, message).with("retryAfter", 1)
+}
+
 pub(crate) fn refused(refusal: Refusal) -> Error {
     let kind = match refusal.kind {
         RefusalKind::Invalid => ErrorKind::Invalid,

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::history::log::{Loaded, RunLog};
 use crate::run::live::LiveRun;
 use crate::run::stepper::RunStepper;
+use crate::run::tree::root_of;
 
 /// An executor that has come to the call its run waits for, and has not made it yet.
 pub struct SecondExecutor {
@@ -25,7 +26,7 @@ impl SecondExecutor {
         let Loaded { state, row, .. } = log.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
         let key = state.wanted_tool_calls().into_iter().next().map(|call| call.key);
         let key = key.ok_or_else(|| Error::unavailable("The run waits for no call."))?;
-        let head = stepper.loader.head_of(&live, state, row).await?;
+        let head = stepper.loader.head_of(&live, live.chain(root_of(&row)), state, row).await?;
         Ok(Self { stepper: Arc::clone(stepper), head, key })
     }
 

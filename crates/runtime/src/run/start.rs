@@ -13,8 +13,10 @@ use crate::clock::{Clock, Ids};
 use crate::cluster::claims::Claims;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
+use crate::run::disk_is_behind;
 use crate::run::first_row::{duration_bound, first_row, of_this_host};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::router::Router;
@@ -195,7 +197,7 @@ impl RunStarter {
                     let launch = Launch { idempotent, held: Some(&name), ..Launch::new(room.ids.run(), plan, start) };
                     room.launch(&who, launch).await
                 };
-                room.claims.alone(&name, only).await
+                room.claims.alone(&name, Lane::Of(&who.tenant), only).await
             })
             .await
             .map(Begun::from)
@@ -212,8 +214,7 @@ impl RunStarter {
         let live = self.storage.live()?;
         if !live.outbox.has_room(&who.tenant) {
             self.storage.flush(&live);
-            let message = "More waits to be written than the disk takes. Try again shortly.";
-            return Err(Error::new(ErrorKind::TooMany, code::RATE_LIMITED, message).with("retryAfter", 1));
+            return Err(disk_is_behind());
         }
         if let Some(name) = held {
             self.claims.still_holds(name)?;
@@ -239,12 +240,11 @@ impl RunStarter {
         let ledgers = RunStores { memory, workspace };
         let mut start = start;
         let budget = start.settings.budget.as_deref().cloned();
+        let chain = live.chain(&run);
         let account =
-            budget.map(|budget| live.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
-        let handle = Arc::new(RunHandle::new(
-            LiveRun { account, ..LiveRun::new(live.chain(&run), state, row, ledgers, false) },
-            0,
-        ));
+            budget.map(|budget| live.budgets.open(&chain, Account::new(run.clone(), budget, self.in_flight.of(&run))));
+        let handle =
+            Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(chain, state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let turn = match turn {
             Some(turn) => turn,
@@ -256,7 +256,7 @@ impl RunStarter {
             let id = run.clone();
             start.settings.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
-            live.runs.insert(run.clone(), Arc::clone(&handle));
+            live.runs.insert(&run, &handle);
             let command = Command::Start(Box::new(start));
             if let Err(error) = self.stepper.step_guarded(&turn, &live, &mut head, 0, &command, &mut messages) {
                 head.gone = true;

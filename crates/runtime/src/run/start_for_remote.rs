@@ -7,6 +7,7 @@ use baton_engine::{Plan, Start};
 use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::run::start::{Launch, RunStarter, started};
 use crate::{Error, ErrorKind, Idempotent, StartedRun};
 
@@ -41,7 +42,7 @@ impl RunStarter {
                         }
                     }
                 };
-                room.claims.alone(&name, once).await
+                room.claims.alone(&name, Lane::Of(&who.tenant), once).await
             })
             .await
     }

@@ -6,6 +6,7 @@ use baton_engine::{Plan, Start};
 use baton_model::event::RunSettings;
 use baton_model::{ConversationTurn, Principal};
 
+use crate::journal::lane::Lane;
 use crate::run::start::{Launch, RunStarter};
 use crate::services::conversations::{Noted, busy};
 use crate::{Error, Idempotent, StartedRun};
@@ -40,7 +41,7 @@ impl RunStarter {
                     let start = Start { settings, ..start };
                     room.launch(&who, Launch { idempotent, held: Some(&name), ..Launch::new(run, plan, start) }).await
                 };
-                room.claims.alone(&name, next).await
+                room.claims.alone(&name, Lane::Of(&who.tenant), next).await
             })
             .await
     }

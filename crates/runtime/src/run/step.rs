@@ -8,7 +8,7 @@ use baton_engine::{Command, RunState, decide};
 use baton_model::{RunId, RunStatus, Timestamp, UsageSummary, code};
 use tokio::time::Instant;
 
-use super::refused;
+use super::{disk_is_behind, refused};
 use crate::journal::generation::Generation;
 use crate::quarantine::trees::Cause;
 use crate::run::batch::Batch;
@@ -24,6 +24,9 @@ use crate::{Error, ErrorKind};
 
 /// How many steps one run takes before others get their turn and the outbox is flushed.
 const BURST: usize = 512;
+
+/// How long a caller's command waits for a disk that is behind. It has changed nothing by then, so it may come again.
+const CALLER_MS: u64 = 5_000;
 
 /// Where a run stands after a command.
 pub(crate) struct Stepped {
@@ -62,10 +65,10 @@ impl RunStepper {
             if !live.outbox.has_room(&handle.tenant) {
                 // Before anything is taken that others may want.
                 self.storage.flush(live);
-                live.outbox.room(&handle.tenant).await;
+                self.wait_for_disk(command, live.outbox.room(&handle.tenant)).await?;
             }
             let Some(alone) = handle.stepping().await else { return Err(self.abandoned(&handle).await) };
-            self.let_the_disk_catch_up(live, &handle).await?;
+            self.wait_for_disk(command, self.let_the_disk_catch_up(live, &handle)).await??;
             let turn = self.pool.turn(&handle.tenant).await;
             let Some(mut head) = handle.head().await else { return Err(self.abandoned(&handle).await) };
             if handle.is_lost() {
@@ -97,6 +100,18 @@ impl RunStepper {
             Ok(Some(quarantine)) => Error::quarantined(&quarantine),
             Ok(None) => Error::stepping(),
             Err(error) => error,
+        }
+    }
+
+    /// Waits for the disk: a caller for as long as callers do, and what the host does by itself for as long as it takes.
+    async fn wait_for_disk<T>(&self, command: &Command, caught_up: impl Future<Output = T>) -> Result<T, Error> {
+        if !command.is_callers() {
+            return Ok(caught_up.await);
+        }
+        tokio::select! {
+            biased;
+            done = caught_up => Ok(done),
+            () = self.clock.until(self.clock.now().plus_millis(CALLER_MS)) => Err(disk_is_behind()),
         }
     }
 
@@ -157,7 +172,7 @@ impl RunStepper {
         let open = matches!(command, Command::Resume { .. }).then(|| wanted_calls(&head.state));
         let told = usage_told(&head.state, command);
         let drafts = decide(&head.state, command, at).map_err(refused)?;
-        let mut batch = Batch::new(head.state.next_seq());
+        let mut batch = Batch { asked: command.is_callers(), ..Batch::new(head.state.next_seq()) };
         self.fold_drafts(head, drafts, at, &mut batch, outside)?;
         if let Some((child, usage)) = told
             && !head.state.awaits_child(child)

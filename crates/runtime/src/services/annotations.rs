@@ -6,15 +6,17 @@ use baton_model::{
     Anchor, Annotation, AnnotationActor, AnnotationTarget, EventId, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Principal,
     RunId, Secret, Signal, TenantId, code, mask_shapes, redact,
 };
-use baton_store::{AnnotationRow, Commit, Reply, RunRow, Store, Write};
+use baton_store::{AnnotationRow, Reply, RunRow, Store, Write};
 use serde_json::Value;
 
 use crate::clock::{Clock, Ids};
 use crate::cluster::claims::Claims;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::notifications::Notifications;
+use crate::services::stored_bytes::StoredBytes;
 use crate::{Error, ErrorKind, Idempotent};
 
 /// Keeps what is said about runs.
@@ -27,6 +29,7 @@ pub(crate) struct Annotations {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) storage: Arc<Storage>,
+    pub(crate) stored_bytes: Arc<StoredBytes>,
 }
 
 impl Annotations {
@@ -47,6 +50,7 @@ impl Annotations {
             return Err(Error::run_pruned(pruned.at));
         }
         self.check_annotation(&row, &new).await?;
+        self.stored_bytes.admit(&who.tenant)?;
         // Counting and adding, one after the other. Another host may add one meanwhile, so a few more may come to be.
         let _alone = self.annotating.lock(&run).await;
         if self.store.count_annotations(&run).await? >= MAX_ANNOTATIONS {
@@ -75,7 +79,7 @@ impl Annotations {
             let expires_at = at.plus_millis(REPLY_TTL_MS);
             writes.push(Write::PutReply(Reply { key, request, status, body, expires_at }));
         }
-        self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?;
+        self.storage.write(self.storage.live()?.generation, Lane::Of(&who.tenant), writes).await?;
         tracing::info!(%run, annotation = id, by = who.subject, tenant = %who.tenant, "a run was annotated");
         if self.storage.shared().is_none() {
             // Where several hosts share the store, it tells them all, this one too.

@@ -196,7 +196,7 @@ impl Children {
             let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             // Read as late as can be: what the parent has seen, its child sees too.
             start.settings.versions = head.ledgers.versions();
-            live.runs.insert(plan.run.clone(), Arc::clone(&handle));
+            live.runs.insert(&plan.run, &handle);
             drop(parent_head);
             drop(parent_alone);
             // The parent hears that the child exists before it hears anything the child did.

@@ -19,13 +19,14 @@ use baton_model::{
     Timestamp, code,
 };
 use baton_store::{
-    Change, Commit, CommitError, Item, Meta, Page, ReadView, RunRow, Store, VersionedStoreId, VersionedStoreKind,
+    Change, CommitError, Item, Meta, Page, ReadView, RunRow, Store, VersionedStoreId, VersionedStoreKind,
     VersionedStoreRow, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::services::versioned::latest;
 use crate::services::versioned::service::VersionedStores;
@@ -287,11 +288,11 @@ impl Conversations {
             let message = format!("The conversation has {turns} turns; `turn` names the last one to keep.");
             return Err(Error::invalid(message).with("pointer", "/turn").with("max", turns));
         }
-        let at = self.clock.now();
+        let (at, tenant) = (self.clock.now(), tenant.clone());
         self.tasks
             .see_through(self, move |room| async move {
                 let writes = vec![Write::ForkVersionedStore { ledger, base, version }];
-                let forked = room.store.submit(Commit::new(room.storage.live()?.generation, writes)).await;
+                let forked = room.storage.write(room.storage.live()?.generation, Lane::Of(&tenant), writes).await;
                 match forked {
                     Ok(_) => Ok(()),
                     Err(CommitError::VersionConflict { .. }) => {

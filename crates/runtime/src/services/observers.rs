@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use baton_model::event::RunStarted;
 use baton_model::{RunId, TraceContext};
-use baton_store::{Commit, Committed, RunRow, Store};
+use baton_store::{Committed, RunRow, Store};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Error;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::run::live::LiveRun;
 use crate::run::tree::is_replay;
@@ -164,7 +165,7 @@ impl ObserverFeed {
     pub(crate) async fn report_the_rest(&self) {
         let Some(observing) = &self.observing else { return };
         // What was queued so far is durable, and noted, when this is.
-        let last = self.store.submit(Commit::new(self.storage.current().generation, Vec::new()));
+        let last = self.storage.write(self.storage.current().generation, Lane::All, Vec::new());
         let rest = async {
             // After a failure there is less to tell.
             let _ = last.await;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, TenantId, Timestamp, code};
-use baton_store::{Commit, CommitError, Pruned, RunFilter, RunRow, Store, VersionedStoreId, Write};
+use baton_store::{CommitError, Pruned, RunFilter, RunRow, Store, VersionedStoreId, Write};
 
 use crate::clock::Clock;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::start_barrier::Starts;
@@ -97,14 +98,14 @@ impl Retention {
         let (mut marks, mut records) = (Vec::new(), 0);
         for row in rows().filter(is_unmarked) {
             if !marks.is_empty() && records + row.next_seq > RECORDS_AT_ONCE {
-                self.mark(&live, std::mem::take(&mut marks)).await?;
+                self.mark(&live, tenant, std::mem::take(&mut marks)).await?;
                 records = 0;
             }
             records += row.next_seq;
             marks.push(Write::Prune { run: row.id.clone(), pruned: Pruned { at, log } });
         }
         if !marks.is_empty() {
-            self.mark(&live, marks).await?;
+            self.mark(&live, tenant, marks).await?;
         }
         for row in rows() {
             self.drop_pruned(&live, &row.id).await;
@@ -128,13 +129,13 @@ impl Retention {
             });
         }
         if !writes.is_empty() {
-            self.store.submit(Commit::new(live.generation, writes)).await?;
+            self.storage.write(live.generation, Lane::Of(tenant), writes).await?;
         }
         Ok(trees.iter().map(|tree| PrunedTree { runs: tree.iter().filter(is_unmarked).count(), log }).collect())
     }
 
-    async fn mark(&self, live: &Generation, marks: Vec<Write>) -> Result<(), Error> {
-        match self.store.submit(Commit::new(live.generation, marks)).await {
+    async fn mark(&self, live: &Generation, tenant: &TenantId, marks: Vec<Write>) -> Result<(), Error> {
+        match self.storage.write(live.generation, Lane::Of(tenant), marks).await {
             // Somebody was faster.
             Err(CommitError::LogNeeded { fork, .. }) => Err(log_is_needed(&fork)),
             submitted => Ok(submitted?),
@@ -237,7 +238,7 @@ impl Retention {
     pub(crate) async fn drop_pruned(&self, live: &Generation, run: &RunId) {
         // Whoever is reading it from before the mark finishes first, and what it read goes too.
         let _loading = self.loading.lock(run).await;
-        if let Some((_, handle)) = live.runs.remove(run)
+        if let Some(handle) = live.runs.remove(run)
             && let Some(mut head) = handle.head().await
         {
             head.gone = true;

@@ -8,6 +8,7 @@ use baton_store::{KeptTree, RunPlace, Store};
 
 use crate::clock::Clock;
 use crate::cluster::claims::Claims;
+use crate::journal::lane::Lane;
 use crate::retention_rules::{RetentionReason, Walk};
 use crate::services::retention::Retention;
 use crate::tasks::Tasks;
@@ -62,7 +63,7 @@ impl RetentionPass {
                 () = self.clock.until(next) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
-            if let Err(error) = self.claims.alone(CLAIM, self.prune_all()).await {
+            if let Err(error) = self.claims.alone(CLAIM, Lane::Host, self.prune_all()).await {
                 tracing::debug!(%error, "retention is left to the next pass");
             }
             next = self.clock.now().plus_millis(EVERY_MS);

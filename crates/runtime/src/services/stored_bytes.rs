@@ -1,8 +1,9 @@
 //! About how much tenants have stored, and who may store more.
 //!
-//! What is written is counted exactly while this process lives. What was there before is estimated once, in the
-//! background: trees and their records are counted, and the newest of them say what a record of this tenant weighs. Nobody
-//! waits for that: until it is known, nobody is refused.
+//! What is written is counted exactly while this process lives, wherever it comes from: all commits go the same way. The
+//! logs that were there before are estimated once, in the background: trees and their records are counted, and the newest
+//! of them say what a record of this tenant weighs. Nobody waits for that: until it is known, nobody is refused. Runs that
+//! are under way go on: whoever has too much begins and stores nothing new.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,8 +66,8 @@ impl StoredBytes {
     }
 
     async fn count(&self, tenant: &TenantId) {
-        let (before, at) = (self.written.by(tenant), self.clock.now());
-        let counted = self.estimate(tenant).await;
+        let (before, beside, at) = (self.written.by(tenant), self.written.beside_logs(tenant), self.clock.now());
+        let counted = self.estimate(tenant).await.map(|logs| logs.saturating_add(beside));
         if let Err(error) = &counted {
             tracing::debug!(%tenant, %error, "how much a tenant has stored could not be counted");
         }

@@ -1,8 +1,9 @@
 //! How many trees of runs a tenant may have at work, and how many that wait for somebody. Asked before a start takes a
 //! turn or a lock.
 //!
-//! The store knows how many there are. It is asked only when what was started since might be too much: a tenant far below
-//! its numbers costs nothing.
+//! The store knows how many there are. It is asked now and then, and when what was started since might be too much. To count
+//! is to look at an index entry for each tree, so the more a tenant has, the longer a count is good for: what that costs a
+//! second is bounded ([`COUNTED_A_SECOND`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +19,12 @@ use crate::{Error, ErrorKind, Options};
 
 /// How long a count is good for where other hosts start runs, too.
 const GOOD_FOR_MS: i64 = 1000;
+/// The same where nobody else does: runs that were asked something and go on are at work again.
+const GOOD_ALONE_MS: i64 = 60_000;
 /// A tenant that has too much is counted again no sooner than this: whoever asks all the time is answered from memory.
 const APART_MS: i64 = 100;
+/// How many index entries are looked at for one tenant in a second, at most: a hundredth of what a core can.
+const COUNTED_A_SECOND: u64 = 100_000;
 const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// Lets trees begin.
@@ -98,7 +103,8 @@ impl TreeQuotas {
     fn admit_as_known(&self, trees: &Arc<TenantTrees>, limits: TreeLimits) -> Option<Admitted> {
         let mut known = trees.known.lock();
         let (counted, at) = known.counted?;
-        let old = self.store.shared().is_some() && self.age_ms(at) > GOOD_FOR_MS;
+        let good_for = if self.store.shared().is_some() { GOOD_FOR_MS } else { GOOD_ALONE_MS };
+        let old = self.age_ms(at) > good_for.max(apart_ms(counted));
         let at_work = counted.running + known.since + known.starting;
         let room = |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count < limit);
         let admitted = !old && room(limits.running, at_work) && room(limits.waiting, counted.waiting + at_work);
@@ -108,7 +114,7 @@ impl TreeQuotas {
     async fn count(&self, tenant: &TenantId, trees: &TenantTrees) -> Result<(), Error> {
         let (before, lately) = {
             let known = trees.known.lock();
-            (known.since, known.counted.is_some_and(|(_, at)| self.age_ms(at) < APART_MS))
+            (known.since, known.counted.is_some_and(|(counted, at)| self.age_ms(at) < apart_ms(counted)))
         };
         if lately {
             return Ok(());
@@ -124,6 +130,12 @@ impl TreeQuotas {
     fn age_ms(&self, at: Timestamp) -> i64 {
         (self.clock.now().as_micros() - at.as_micros()) / 1000
     }
+}
+
+/// How long a count of so many trees is not made again.
+fn apart_ms(counted: ActiveTrees) -> i64 {
+    let entries = counted.running.saturating_add(counted.waiting);
+    i64::try_from(entries.saturating_mul(1000) / COUNTED_A_SECOND).unwrap_or(i64::MAX).max(APART_MS)
 }
 
 enum Over {
@@ -167,4 +179,23 @@ fn too_many(over: Over) -> Error {
         .with("quota", what)
         .with("limit", limit)
         .with("hint", hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many trees there are, and however often somebody asks: so many index entries a second, and no more.
+    #[test]
+    fn what_counting_costs_a_second_is_bounded() {
+        for running in [0, 1, 1_000, 100_000, 1_000_000, 10_000_000] {
+            let counted = ActiveTrees { running, waiting: running / 10 };
+            let entries = counted.running + counted.waiting;
+            let counts_of_an_hour = 3_600_000 / apart_ms(counted).unsigned_abs();
+            let a_second = counts_of_an_hour * entries / 3600;
+            assert!(a_second <= COUNTED_A_SECOND + entries / 3600, "{running}: {a_second} entries a second");
+            assert!(apart_ms(counted) >= APART_MS);
+        }
+        assert_eq!(apart_ms(ActiveTrees { running: 1_000_000, waiting: 0 }), 10_000);
+    }
 }

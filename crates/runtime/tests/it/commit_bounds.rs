@@ -168,3 +168,48 @@ async fn a_burst_ends_when_it_has_taken_long_enough() {
     }
     assert_eq!(logs[0], logs[1]);
 }
+
+/// A tenant with more on its way to the disk than it may have is told so, and changes nothing until then.
+#[tokio::test]
+async fn a_tenant_with_too_much_waiting_is_told_to_come_back() {
+    let flow = || Flow::chain("long", &[("wait", "core.delay", json!({"ms": 3_600_000}))]);
+    let world = Arc::new(World::with([flow()]).await);
+    world.host.register_workflow(&other().tenant, flow().build()).await.unwrap();
+    let early = world.start("long").await;
+    world.store.hold();
+    let mut starts = Vec::new();
+    let refused = loop {
+        let inputs = [("text".to_owned(), json!("x".repeat(900 * KIB)))].into_iter().collect();
+        let (host, large) = (world.host.clone(), StartRun { inputs, ..request("long") });
+        let start = tokio::spawn(async move { host.start_run(&who(), large, None).await });
+        world.settle().await;
+        if start.is_finished() {
+            break start.await.unwrap().unwrap_err();
+        }
+        starts.push(start);
+        assert!(starts.len() < 200, "nobody is refused");
+    };
+    assert_eq!((refused.kind, refused.code), (ErrorKind::TooMany, code::RATE_LIMITED), "{refused}");
+    assert_eq!(refused.details["retryAfter"], 1);
+
+    let command = |host: baton_runtime::Host, run: RunId| async move { host.cancel(&who(), &run, None).await };
+    let cancel = tokio::spawn(command(world.host.clone(), early.clone()));
+    let theirs = tokio::spawn({
+        let host = world.host.clone();
+        async move { host.start_run(&other(), request("long"), None).await }
+    });
+    world.settle().await;
+    assert!(!cancel.is_finished(), "it waits for a while");
+    world.clock.advance(5_000);
+    world.settle().await;
+    let refused = in_time("the command", cancel).await.unwrap().unwrap_err();
+    assert_eq!((refused.kind, &refused.details["retryAfter"]), (ErrorKind::TooMany, &json!(1)), "{refused}");
+
+    world.store.release();
+    in_time("the other tenant's start", theirs).await.unwrap().unwrap();
+    for start in starts {
+        in_time("a start", start).await.unwrap().unwrap();
+    }
+    assert_eq!(world.status(&early).await, RunStatus::Running, "nothing came of the command");
+    assert_eq!(world.host.cancel(&who(), &early, None).await.unwrap(), RunStatus::Cancelled);
+}

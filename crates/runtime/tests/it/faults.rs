@@ -75,14 +75,14 @@ async fn a_retry_of_a_failed_start_makes_one_run() {
     let (key, asked, first) = idempotent("k");
     let failed = world.host.start_run(&who(), request("parent"), Some(first)).await;
     assert_eq!(failed.unwrap_err().kind, ErrorKind::Unavailable);
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), KeyLookup::New);
 
     world.store.heal();
     world.recovered().await;
     let (_, _, second) = idempotent("k");
     let started = world.host.start_run(&who(), request("parent"), Some(second)).await.unwrap();
     let stored = KeyLookup::Replay { status: 201, body: started.run_id.to_string() };
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), stored);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), stored);
     world.drive(5).await;
     let roots: Vec<_> = world.rows().await.into_iter().filter(|row| row.parent.is_none()).collect();
     assert_eq!(roots.len(), 1);

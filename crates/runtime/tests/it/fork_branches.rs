@@ -290,9 +290,9 @@ async fn the_reply_is_kept_with_the_fork() {
     let keyed = Idempotent { key: key.clone(), request: request.clone(), render: Box::new(render) };
     let commits = world.store.commits();
     let forked = world.host.fork(&who(), &run, branch_at(3), Some(keyed)).await.unwrap();
-    let known = world.host.recall(&key, &request).await.unwrap();
+    let known = world.host.recall(&who().tenant, &key, &request).await.unwrap();
     assert_eq!(known, KeyLookup::Replay { status: 201, body: forked.run_id.to_string() });
-    assert_eq!(world.host.recall(&key, &key).await.unwrap(), KeyLookup::Mismatch);
+    assert_eq!(world.host.recall(&who().tenant, &key, &key).await.unwrap(), KeyLookup::Mismatch);
     assert!(world.store.commits() > commits);
     world.stop().await;
 }

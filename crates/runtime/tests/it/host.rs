@@ -28,17 +28,20 @@ fn idempotent(key: &Digest, asked: &Digest) -> Option<Idempotent<StartedRun>> {
 async fn the_reply_to_an_idempotent_start_is_kept_for_a_day() {
     let world = World::with([pipeline("pipeline")]).await;
     let (key, asked) = (Digest::of_bytes("key"), Digest::of_bytes("asked"));
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), KeyLookup::New);
     let started = world.host.start_run(&who(), request("pipeline"), idempotent(&key, &asked)).await.unwrap();
     // Rendered from what the caller got: a live status, although the run is already over.
     let reply = KeyLookup::Replay { status: 201, body: format!("{}:running", started.run_id) };
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), reply);
-    assert_eq!(world.host.recall(&key, &Digest::of_bytes("something else")).await.unwrap(), KeyLookup::Mismatch);
-    assert_eq!(world.host.recall(&Digest::of_bytes("other key"), &asked).await.unwrap(), KeyLookup::New);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), reply);
+    assert_eq!(
+        world.host.recall(&who().tenant, &key, &Digest::of_bytes("something else")).await.unwrap(),
+        KeyLookup::Mismatch
+    );
+    assert_eq!(world.host.recall(&who().tenant, &Digest::of_bytes("other key"), &asked).await.unwrap(), KeyLookup::New);
     world.clock.advance(DAY_MS - 1);
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), reply);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), reply);
     world.clock.advance(1);
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
+    assert_eq!(world.host.recall(&who().tenant, &key, &asked).await.unwrap(), KeyLookup::New);
 }
 
 /// Dies right after the commit that made the run: the reply must have been in it.
@@ -51,7 +54,7 @@ async fn run_and_reply_are_durable_together() {
     let started = world.host.start_run(&who(), request("pipeline"), idempotent(&key, &asked)).await.unwrap();
     let again = World::open(world.stop().await, Arc::default(), options(1)).await;
     let reply = KeyLookup::Replay { status: 201, body: format!("{}:running", started.run_id) };
-    assert_eq!(again.host.recall(&key, &asked).await.unwrap(), reply);
+    assert_eq!(again.host.recall(&who().tenant, &key, &asked).await.unwrap(), reply);
     assert_eq!(again.ended(&started.run_id).await.status, RunStatus::Completed);
 }
 
@@ -59,10 +62,10 @@ async fn run_and_reply_are_durable_together() {
 async fn a_reply_without_an_effect_of_its_own_is_remembered() {
     let world = World::new().await;
     let (key, asked) = (Digest::of_bytes("key"), Digest::of_bytes("asked"));
-    world.host.remember(key.clone(), asked.clone(), 200, "{}".to_owned()).await.unwrap();
+    world.host.remember(&who().tenant, key.clone(), asked.clone(), 200, "{}".to_owned()).await.unwrap();
     let again = World::open(world.stop().await, Arc::default(), options(512)).await;
     let reply = KeyLookup::Replay { status: 200, body: "{}".to_owned() };
-    assert_eq!(again.host.recall(&key, &asked).await.unwrap(), reply);
+    assert_eq!(again.host.recall(&who().tenant, &key, &asked).await.unwrap(), reply);
 }
 
 /// A gate, then `x` set to this value.

@@ -24,6 +24,7 @@ mod crash;
 mod dead_letters;
 mod disk_faults;
 mod disk_full;
+mod fair_writes;
 mod faults;
 mod fork_approvals;
 mod fork_bounds;

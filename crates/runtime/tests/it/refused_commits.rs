@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use baton_model::{RunId, RunStatus, WorkflowId};
 use baton_runtime::{ErrorKind, StartRun};
+use baton_store::reads::*;
 use baton_store::{Disk, Journal as _, MemoryStore};
 use baton_testkit::Flow;
 use serde_json::json;
 
 use crate::common::watched::Watched;
-use crate::common::{World, in_time, options, other, seed, tenant, who};
+use crate::common::{World, accept, in_time, options, other, seed, tenant, who};
 
 /// Waits a second, then does nothing.
 fn flow(id: &str) -> Flow {
@@ -118,6 +119,55 @@ async fn any_number_of_refused_starts_trouble_nobody() {
     pass(&world).await;
     other_ended(&world, &foreign).await;
     assert_eq!((world.store.generation(), world.store.lost()), (1, 50));
+}
+
+/// A run that is refused now and then and goes on in between is not stuck.
+#[tokio::test]
+async fn refusals_that_a_run_gets_over_are_not_added_up() {
+    let world = world().await;
+    let wait = || json!({"ms": 1000});
+    let nodes: Vec<String> = (0..4).map(|node| format!("wait{node}")).collect();
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.as_str(), "core.delay", wait())).collect();
+    world.register(Flow::chain("long", &nodes)).await;
+    let run = world.start("long").await;
+    let step = async |millis: u64| {
+        world.clock.advance(millis);
+        world.settle().await;
+    };
+    for lost in [2, 4, 6] {
+        world.store.refuse_run(&run);
+        while world.store.lost() < lost {
+            step(500).await;
+        }
+        world.store.accept_run(&run);
+        let records = world.store.records(&run, 0, 100).await.unwrap().len();
+        while world.store.records(&run, 0, 100).await.unwrap().len() == records {
+            step(500).await;
+        }
+        assert_eq!(world.host.count_quarantined().await.unwrap(), 0, "after {lost} refusals");
+    }
+    pass(&world).await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+/// What a caller says and the database refuses is the caller's trouble: without it the run is what it was.
+#[tokio::test]
+async fn an_answer_that_is_refused_does_not_count_against_the_run() {
+    let world = world().await;
+    world.register(Flow::chain("gate", &[("gate", "core.approvalGate", json!({"title": "Go on?"}))])).await;
+    let run = world.start("gate").await;
+    world.store.refuse_run(&run);
+    for times in 1..=5 {
+        let refused = in_time("the answer", world.resolve(&run, "gate", accept())).await.unwrap_err();
+        assert_ne!(refused.kind, ErrorKind::Unavailable, "it would be refused again: {refused}");
+        assert_eq!(world.store.lost(), times);
+        pass(&world).await;
+        assert_eq!(world.host.count_quarantined().await.unwrap(), 0, "after {times} answers");
+    }
+    world.store.accept_run(&run);
+    world.resolve(&run, "gate", accept()).await.unwrap();
+    pass(&world).await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
 }
 
 /// A disk that fails again right away is left in peace for longer and longer.

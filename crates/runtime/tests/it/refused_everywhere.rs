@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Anchor, Digest, NodeId, Principal, RunId, RunStatus, Scopes, Signal, TenantId};
-use baton_runtime::{Error, Host, NewAnnotation, NewWebhook, Options, StartRun, Via};
+use baton_runtime::{Error, ForkRun, Host, NewAnnotation, NewToken, NewWebhook, Options, StartRun, Via};
 use baton_store::{Store, VersionedStoreId};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
@@ -16,8 +16,9 @@ use baton_testkit::Flow;
 use baton_testkit::postgres::Database;
 use serde_json::json;
 
+use crate::common::accept;
 use crate::common::versioned_stores::{PUT, WRITE, new_file, new_memory};
-use crate::common::{accept, seed};
+use crate::forking::branch_at;
 
 /// Nothing here takes this long; whatever does, hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -56,9 +57,17 @@ enum Act {
     Reply,
     Subscription,
     Remark,
+    /// In the overlay of a branch.
+    Forked,
+    /// In the mark and the records of a run that is pruned.
+    Pruned,
+    /// In what is owed to a subscriber, and kept for it once it is given up.
+    Delivered,
+    /// In the row of a token.
+    Token,
 }
 
-const ALL: [Act; 15] = [
+const ALL: [Act; 19] = [
     Act::Input,
     Act::Tag,
     Act::Computed,
@@ -74,7 +83,17 @@ const ALL: [Act; 15] = [
     Act::Reply,
     Act::Subscription,
     Act::Remark,
+    Act::Forked,
+    Act::Pruned,
+    Act::Delivered,
+    Act::Token,
 ];
+
+/// `TEST_SEED` from the environment, or these.
+fn seeds() -> Vec<u64> {
+    let asked = std::env::var("TEST_SEED").ok().and_then(|text| text.parse().ok());
+    asked.map_or_else(|| vec![7, 11, 23], |seed| vec![seed])
+}
 
 /// The same draws for the same seed.
 struct Draws(u64);
@@ -87,6 +106,7 @@ impl Draws {
 }
 
 struct Tenant {
+    seed: u64,
     host: Host,
     who: Principal,
     done: AtomicUsize,
@@ -179,7 +199,7 @@ impl Tenant {
             }
             Act::Reply => {
                 let key = Digest::of_bytes(format!("{}-{number}", self.id()).as_bytes());
-                self.host.remember(key.clone(), key, 200, word.to_owned()).await?;
+                self.host.remember(self.id(), key.clone(), key, 200, word.to_owned()).await?;
                 None
             }
             Act::Subscription => {
@@ -195,7 +215,50 @@ impl Tenant {
                 self.host.annotate(&self.who, &run, new, None).await?;
                 Some(run)
             }
+            Act::Forked => {
+                let run = self.ended("harmless").await?;
+                let variables = [("word".to_owned(), json!(word))].into_iter().collect();
+                let request = ForkRun { variables, ..branch_at(0) };
+                Some(self.host.fork(&self.who, &run, request, None).await?.run_id)
+            }
+            Act::Pruned => {
+                let run = self.ended("harmless").await?;
+                let signal: Signal = serde_json::from_value(json!({"kind": "flag", "label": "odd"})).unwrap();
+                let new = NewAnnotation { anchor: Anchor::default(), signal, note: Some(word.to_owned()) };
+                // What is refused beside it does not keep it.
+                let remark = self.host.annotate(&self.who, &run, new, None).await;
+                self.host.prune(self.id(), &run, true).await?;
+                remark.map(|_| None)?
+            }
+            Act::Delivered => {
+                // Nobody listens there: what is sent comes back, is put off, and is buried when it is given up.
+                let url = "http://127.0.0.1:9/nobody".to_owned();
+                let new =
+                    NewWebhook { url, events: vec!["run.started".to_owned()], tags: vec![format!("to-{number}")] };
+                let webhook = self.host.register_webhook(&self.who, new).await?.id;
+                let tags = vec![format!("to-{number}")];
+                let mut request = Self::request("plain", word);
+                request.inputs.insert("whole".to_owned(), json!(word));
+                let started = self.start(StartRun { tags, ..request }).await;
+                self.host.delete_webhook(&self.who, &webhook).await?;
+                Some(started?)
+            }
+            Act::Token => {
+                let new = NewToken { name: word.to_owned(), subject: None, expires_at: None };
+                let (token, _) = self.host.new_runner_token(&self.who, new).await?;
+                self.host.revoke_runner_token(&self.who, &token.id).await?;
+                None
+            }
         })
+    }
+
+    /// A run that has ended.
+    async fn ended(&self, word: &str) -> Result<RunId, Error> {
+        let run = self.start(Self::request("plain", word)).await?;
+        while !matches!(self.settled(&run).await, Settled::Ended(_)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(run)
     }
 
     async fn settled(&self, run: &RunId) -> Settled {
@@ -217,7 +280,9 @@ impl Tenant {
             }
         };
         let id = self.id();
-        tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("{id}: {what} hangs (seed {})", seed()));
+        tokio::time::timeout(PATIENCE, look)
+            .await
+            .unwrap_or_else(|_| panic!("{id}: {what} hangs (seed {})", self.seed));
     }
 }
 
@@ -232,25 +297,27 @@ enum Settled {
 /// One of a tenant's tasks: its acts, one after the other, every one of them answered. Says which runs there are of it, and
 /// whether the word was in them.
 async fn work(tenant: Arc<Tenant>, task: u64, uses_word: bool) -> Vec<(RunId, bool)> {
-    let mut draws = Draws(seed() ^ (task << 32));
+    let mut draws = Draws(tenant.seed ^ (task << 32));
     let mut runs = Vec::new();
     for _ in 0..ACTS / TASKS {
         let act = ALL[draws.next(ALL.len())];
         let with_word = uses_word && draws.next(2) == 0;
         let word = if with_word { WORD } else { "harmless" };
         let acted = tokio::time::timeout(PATIENCE, tenant.act(act, word)).await;
-        let acted = acted.unwrap_or_else(|_| panic!("{act:?} of {} is not answered (seed {})", tenant.id(), seed()));
+        let acted =
+            acted.unwrap_or_else(|_| panic!("{act:?} of {} is not answered (seed {})", tenant.id(), tenant.seed));
         match acted {
             Ok(run) => runs.extend(run.map(|run| (run, with_word))),
             // A start that builds on memory which is lost with somebody's word is refused, too: by the same tenant's word.
-            Err(error) => assert!(uses_word, "{act:?} of {}: {error} (seed {})", tenant.id(), seed()),
+            Err(error) => assert!(uses_word, "{act:?} of {}: {error} (seed {})", tenant.id(), tenant.seed),
         }
     }
     runs
 }
 
-async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
-    let host = Host::open(Arc::clone(&store), Options::default()).await.unwrap();
+async fn only_who_uses_the_word_notices(store: Arc<dyn Store>, seed: u64) {
+    let options = Options { allow_private_webhooks: true, ..Options::default() };
+    let host = Host::open(Arc::clone(&store), options).await.unwrap();
     let who = |tenant: &str| Principal {
         tenant: TenantId::new(tenant),
         subject: "key".to_owned(),
@@ -259,7 +326,7 @@ async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
         test: true,
     };
     let tenants =
-        TENANTS.map(|name| Arc::new(Tenant { host: host.clone(), who: who(name), done: AtomicUsize::new(0) }));
+        TENANTS.map(|name| Arc::new(Tenant { seed, host: host.clone(), who: who(name), done: AtomicUsize::new(0) }));
     for tenant in &tenants {
         tenant.register().await;
     }
@@ -301,11 +368,19 @@ async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
     let mut left_alone = 0;
     for (place, run, with_word) in &runs {
         let tenant = &tenants[*place];
-        tenant.until("a run", async || tenant.settled(run).await != Settled::UnderWay).await;
+        let settled = async {
+            while tenant.settled(run).await == Settled::UnderWay {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, settled).await.is_err() {
+            let snapshot = tenant.host.snapshot(tenant.id(), run).await.unwrap();
+            panic!("a run of {} hangs, with the word: {with_word} (seed {seed}): {snapshot:?}", tenant.id());
+        }
         match tenant.settled(run).await {
             Settled::LeftAlone => {
                 left_alone += 1;
-                assert!(*with_word, "{run} is left alone and never used the word (seed {})", seed());
+                assert!(*with_word, "{run} is left alone and never used the word (seed {})", seed);
                 assert_eq!(tenant.host.quarantine(tenant.id(), run).await.unwrap().unwrap().cause, "commit_refused");
                 // Its owner can end it.
                 tenant.until("a cancel", async || tenant.host.cancel(&tenant.who, run, None).await.is_ok()).await;
@@ -318,10 +393,10 @@ async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
             Settled::Ended(_) | Settled::UnderWay => {}
         }
     }
-    assert!(left_alone > 0, "the word was used where it counts (seed {})", seed());
+    assert!(left_alone > 0, "the word was used where it counts (seed {})", seed);
     stop.store(true, Ordering::Release);
     watch.await.unwrap();
-    assert_eq!(starts_over.load(Ordering::Acquire), 0, "the host started over (seed {})", seed());
+    assert_eq!(starts_over.load(Ordering::Acquire), 0, "the host started over (seed {})", seed);
 
     for tenant in &tenants {
         // What is on disk has no gap, whoever's word was refused in between, and the next one fits on.
@@ -336,7 +411,7 @@ async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
                 .map(|change| change.version)
                 .collect();
             versions.reverse();
-            assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>(), "{store_id:?} (seed {})", seed());
+            assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>(), "{store_id:?} (seed {})", seed);
         }
         tenant.host.put_memory(tenant.id(), SHARED, new_memory("after"), None).await.unwrap();
         let run = tenant.start(Tenant::request("plain", "harmless")).await.unwrap();
@@ -347,6 +422,12 @@ async fn only_who_uses_the_word_notices(store: Arc<dyn Store>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_data_directory() {
+    for seed in seeds() {
+        with_a_rule_in_a_data_directory(seed).await;
+    }
+}
+
+async fn with_a_rule_in_a_data_directory(seed: u64) {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path()).unwrap();
     let vandal = rusqlite::Connection::open(dir.path().join("baton.db")).unwrap();
@@ -367,11 +448,17 @@ async fn in_a_data_directory() {
         }
     }
     drop(vandal);
-    only_who_uses_the_word_notices(Arc::new(store)).await;
+    only_who_uses_the_word_notices(Arc::new(store), seed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_shared_database() {
+    for seed in seeds() {
+        with_a_rule_in_a_shared_database(seed).await;
+    }
+}
+
+async fn with_a_rule_in_a_shared_database(seed: u64) {
     let Some(database) = Database::fresh().await else { return };
     let store = PostgresStore::open(&Settings::new(database.url.clone())).await.unwrap();
     let rule = format!(
@@ -387,5 +474,5 @@ async fn in_a_shared_database() {
         hex = "706f69736f6e"
     );
     database.execute(&rule).await;
-    only_who_uses_the_word_notices(Arc::new(store)).await;
+    only_who_uses_the_word_notices(Arc::new(store), seed).await;
 }

@@ -190,7 +190,7 @@ async fn a_keyed_command_that_was_refused_may_be_corrected() {
         let (host, run) = (world.host.clone(), run.clone());
         async move {
             let (key, asked) = (Digest::of_bytes(run.as_str()), Digest::of_bytes(value.to_string()));
-            match host.recall(&key, &asked).await.unwrap() {
+            match host.recall(&who().tenant, &key, &asked).await.unwrap() {
                 KeyLookup::Mismatch => return Err(code::IDEMPOTENCY_KEY_MISMATCH),
                 KeyLookup::Replay { .. } => return Ok(None),
                 KeyLookup::New => {}
@@ -198,7 +198,7 @@ async fn a_keyed_command_that_was_refused_may_be_corrected() {
             let idempotent = Idempotent { request: asked, ..keyed(run.as_str()) };
             let via = Via::Bearer { subject: "key-1".to_owned() };
             let done = host.resolve_once(&tenant(), &run, &NodeId::new("gate"), value, via, Some(idempotent)).await;
-            host.done_with(&key);
+            host.done_with(&who().tenant, &key);
             done.map(|resolved| Some(resolved.status)).map_err(|error| error.code)
         }
     };
@@ -242,7 +242,7 @@ async fn a_keyed_command_is_one_command_whichever_host_is_asked_again() {
     assert_eq!(first.status, RunStatus::Completed, "the answer to the first");
     assert_eq!(resolve(&a, "k").await.unwrap(), first, "also from the owner itself");
     assert!(matches!(
-        c.host.recall(&Digest::of_bytes("k"), &Digest::of_bytes("question")).await.unwrap(),
+        c.host.recall(&who().tenant, &Digest::of_bytes("k"), &Digest::of_bytes("question")).await.unwrap(),
         KeyLookup::Replay { status: 200, .. }
     ));
     assert_eq!(facts(resolve(&c, "another").await).1, code::INTERRUPT_ALREADY_RESOLVED);

@@ -25,12 +25,12 @@ fn keyed() -> Idempotent<StartedRun> {
 /// A request as the edge handles it: known already, or done once and its claim let go.
 async fn start_once(host: Host) -> Option<String> {
     let (digest, asked) = key();
-    match host.recall(&digest, &asked).await.ok()? {
+    match host.recall(&who().tenant, &digest, &asked).await.ok()? {
         KeyLookup::Replay { body, .. } => Some(body),
         KeyLookup::Mismatch => panic!("the same request"),
         KeyLookup::New => {
             let started = host.start_run(&who(), request("gated"), Some(keyed())).await;
-            host.done_with(&digest);
+            host.done_with(&who().tenant, &digest);
             started.ok().map(|started| started.run_id.to_string())
         }
     }
@@ -48,7 +48,10 @@ async fn one_key_on_several_hosts_is_one_run() {
     answers.dedup();
     assert_eq!(answers.len(), 1, "one answer");
     assert_eq!(a.rows().await.len(), 1, "one run");
-    assert!(matches!(b.host.recall(&key().0, &Digest::of_bytes("something else")).await.unwrap(), KeyLookup::Mismatch));
+    assert!(matches!(
+        b.host.recall(&who().tenant, &key().0, &Digest::of_bytes("something else")).await.unwrap(),
+        KeyLookup::Mismatch
+    ));
 }
 
 /// What lets a claim go may be long on its way to the disk. Whoever claims the same name on the same host meanwhile must
@@ -57,22 +60,22 @@ async fn one_key_on_several_hosts_is_one_run() {
 async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
     let (company, a, b) = Company::two([gate("gated")]).await;
     let (digest, asked) = key();
-    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), KeyLookup::New));
+    assert!(matches!(a.host.recall(&who().tenant, &digest, &asked).await.unwrap(), KeyLookup::New));
     a.store.hold();
-    a.host.done_with(&digest);
+    a.host.done_with(&who().tenant, &digest);
     let (host, again) = (a.host.clone(), key());
-    let again = tokio::spawn(async move { host.recall(&again.0, &again.1).await });
+    let again = tokio::spawn(async move { host.recall(&who().tenant, &again.0, &again.1).await });
     settle(&[&a, &b]).await;
     a.store.release();
     settle(&[&a, &b]).await;
     let again = while_time_passes(&company, &[&a, &b], again).await.unwrap().unwrap();
     assert!(matches!(again, KeyLookup::New), "it is to do the work");
     let (host, other) = (b.host.clone(), key());
-    let other = tokio::spawn(async move { host.recall(&other.0, &other.1).await });
+    let other = tokio::spawn(async move { host.recall(&who().tenant, &other.0, &other.1).await });
     settle(&[&a, &b]).await;
     assert!(!other.is_finished(), "nobody else is");
     let made = a.host.start_run(&who(), request("gated"), Some(keyed())).await.unwrap();
-    a.host.done_with(&digest);
+    a.host.done_with(&who().tenant, &digest);
     match while_time_passes(&company, &[&a, &b], other).await.unwrap().unwrap() {
         KeyLookup::Replay { body, .. } => assert_eq!(body, made.run_id.to_string()),
         other => panic!("{other:?}"),
@@ -85,7 +88,7 @@ async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
 async fn a_key_claimed_in_one_session_does_not_count_in_the_next() {
     let (company, a, b) = Company::two([gate("gated")]).await;
     let (digest, asked) = key();
-    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), KeyLookup::New));
+    assert!(matches!(a.host.recall(&who().tenant, &digest, &asked).await.unwrap(), KeyLookup::New));
     let old = shared(&a).epoch();
     a.store.freeze();
     company.past_lease(&[&a, &b]).await;
@@ -95,7 +98,7 @@ async fn a_key_claimed_in_one_session_does_not_count_in_the_next() {
     assert!(shared(&a).epoch() > old && a.host.readiness().ready, "a new life");
     let late = a.host.start_run(&who(), request("gated"), Some(keyed())).await;
     assert_eq!(late.expect_err("not its work any more").code, code::SERVICE_UNAVAILABLE);
-    a.host.done_with(&digest);
+    a.host.done_with(&who().tenant, &digest);
     assert_eq!(start_once(a.host.clone()).await.unwrap(), made);
     assert_eq!(b.rows().await.len(), 1, "one run");
 }

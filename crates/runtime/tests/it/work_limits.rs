@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use baton_conformance::Conformance;
-use baton_model::RunStatus;
-use baton_runtime::{ErrorKind, Models, Options, StartRun, StepThreads, WorkLimits};
+use baton_model::{Anchor, RunStatus};
+use baton_runtime::{ErrorKind, Models, NewAnnotation, Options, StartRun, StepThreads, WorkLimits};
 use baton_store::Disk;
 use baton_testkit::{Flow, SimClock};
 use serde_json::json;
@@ -150,4 +150,46 @@ async fn a_tenant_that_has_stored_too_much_begins_nothing_until_it_prunes() {
         }
     };
     in_time("room", again).await;
+}
+
+/// What is in no log counts as well, wherever it is stored, and whoever has too much stores nothing anywhere.
+#[tokio::test]
+async fn definitions_memory_and_remarks_count_and_are_refused_like_starts() {
+    let work_limits = WorkLimits { stored_bytes: Some(400_000), ..WorkLimits::default() };
+    let clock = Arc::<SimClock>::default();
+    let world = World::open(Disk::default(), Arc::clone(&clock), Options { work_limits, ..options(512) }).await;
+    let large = |number: usize| {
+        let text = json!("x".repeat(50_000));
+        Flow::chain(&format!("large{number}"), &[("a", "core.noop", json!({}))]).variable("v", "string", text)
+    };
+    let register = async |number| world.host.register_workflow(&who().tenant, large(number).build()).await;
+    register(0).await.unwrap();
+    let run = world.start("large0").await;
+    let mut number = 0;
+    let refused = loop {
+        number += 1;
+        match register(number).await {
+            Ok(_) => world.settle().await,
+            Err(error) => break error,
+        }
+        assert!(number < 50, "never refused");
+    };
+    assert_eq!((refused.kind, &refused.details["quota"]), (ErrorKind::TooMany, &json!("storedBytes")));
+    assert!(number > 4, "{number} definitions of 50 kB");
+    assert!(!register(0).await.unwrap().created, "what is there already takes nothing more");
+
+    let remark = || {
+        let signal = serde_json::from_value(json!({"kind": "flag", "label": "odd"})).unwrap();
+        NewAnnotation { anchor: Anchor::default(), signal, note: None }
+    };
+    // A count of the logs does not forget what is beside them.
+    for _ in 0..2 {
+        assert_eq!(world.host.annotate(&who(), &run, remark(), None).await.unwrap_err().kind, ErrorKind::TooMany);
+        assert_eq!(world.host.import(&who()).err().unwrap().kind, ErrorKind::TooMany);
+        assert_eq!(world.try_start("large0").await.unwrap_err().kind, ErrorKind::TooMany);
+        assert_eq!(register(number).await.unwrap_err().kind, ErrorKind::TooMany);
+        clock.advance(60_000);
+        world.settle().await;
+    }
+    world.host.register_workflow(&other().tenant, large(0).build()).await.unwrap();
 }

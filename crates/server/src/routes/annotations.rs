@@ -36,7 +36,7 @@ pub(crate) async fn create(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/annotations", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}/annotations", move |call| async move {
         let api::NewAnnotation { signal, target, note } = call.json()?;
         let anchor = Anchor { event_id: target.event_id, node_id: target.node_id };
         let new = NewAnnotation { anchor, signal, note };

@@ -32,7 +32,7 @@ pub(crate) async fn post(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/chat", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/host/baton/chat", move |call| async move {
         let message = call.json::<ChatMessage>()?;
         let (agent, task) = meant(&call.app, &who, &message.text)?;
         let conversation = message.conversation_id;

@@ -36,7 +36,7 @@ pub(crate) async fn cancel(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/cancel", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}/cancel", move |call| async move {
         let run_id = RunId::new(id);
         let status = call.app.host.cancel(&who, &run_id, call.json_or_default::<Reason>()?.reason).await?;
         Ok(Reply::ok(&CancelledRun { run_id, status }))
@@ -87,7 +87,7 @@ pub(crate) async fn bulk_cancel(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs:bulk-cancel", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs:bulk-cancel", move |call| async move {
         let BulkCancel { run_ids, reason } = call.json::<BulkCancel>()?.check()?;
         // All at once: their commits then share the disk's round trips.
         let results = join_all(run_ids.into_iter().map(|id| cancel_one(&call.app, &who, id, reason.clone()))).await;
@@ -166,7 +166,7 @@ pub(crate) async fn pause(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:pause", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}:pause", move |call| async move {
         let body: api::PauseRun = call.json_or_default()?;
         let asked = PauseRun { reason: body.reason, drain: body.drain_policy };
         let paused = call.app.host.pause_once(&who, &run, asked, call.stored_with_effect(render_paused)).await?;
@@ -193,7 +193,7 @@ pub(crate) async fn resume(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:resume", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}:resume", move |call| async move {
         let reason = call.json_or_default::<Reason>()?.reason;
         let resumed = call.app.host.resume_once(&who, &run, reason, call.stored_with_effect(render_resumed)).await?;
         Ok(Reply::new(StatusCode::ACCEPTED, render_resumed(&resumed).1).already_stored())

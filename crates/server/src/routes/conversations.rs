@@ -158,7 +158,7 @@ pub(crate) async fn fork(
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
     let reply =
-        request.once(app, tenant.to_string(), "POST /v1/host/baton/conversations/{id}/fork", move |call| async move {
+        request.once(app, tenant.clone(), "POST /v1/host/baton/conversations/{id}/fork", move |call| async move {
             let asked = call.json::<ForkConversation>()?;
             check(&call.app, asked.conversation_id.as_deref())?;
             let made = call.app.host.fork_conversation(&tenant, &id, asked.turn, asked.conversation_id).await?;

@@ -140,7 +140,7 @@ async fn redeliver(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver";
-    let reply = request.once(app, tenant.to_string(), route, move |call| async move {
+    let reply = request.once(app, tenant.clone(), route, move |call| async move {
         let Redeliver {} = call.json_or_default()?;
         let queued = call.app.host.redeliver(&who, &WebhookId::new(id), which).await?;
         Ok(Reply::json(StatusCode::ACCEPTED, &Redelivery { queued }))
@@ -185,7 +185,7 @@ async fn forget(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let route = "DELETE /v1/host/baton/webhooks/{webhookId}/dead-letters";
-    let reply = request.once(app, tenant.to_string(), route, move |call| async move {
+    let reply = request.once(app, tenant.clone(), route, move |call| async move {
         call.app.host.forget_letters(&who, &WebhookId::new(id), which).await?;
         Ok(Reply::no_content())
     });

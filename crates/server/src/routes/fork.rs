@@ -36,7 +36,7 @@ pub(crate) async fn post(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:fork", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}:fork", move |call| async move {
         let fork = check(call.json()?)?;
         check_mock_provider(&who, &fork.configurable)?;
         let forked = call.app.host.fork(&who, &run, fork, call.stored_with_effect(render)).await?;

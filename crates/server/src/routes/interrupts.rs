@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue, REFERRER_POLICY};
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
-use baton_model::{Digest, NodeId, RunId, Timestamp};
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp};
 use baton_runtime::{Resolved, TokenView, Via};
 use baton_store::{InterruptFilter, InterruptRow};
 use serde::Serialize;
@@ -80,7 +80,7 @@ async fn take(
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
     let reply =
-        request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
+        request.once(app, tenant.clone(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
             let answer = if bare { read(&call)? } else { taken(call.json()?) };
             let via = Via::Bearer { subject: who.subject.clone() };
             let (run, node, kept) = (RunId::new(run), NodeId::new(node), call.stored_with_effect(render));
@@ -216,20 +216,24 @@ pub(crate) async fn resolve_token(
     // Before a stranger's body is read, or anything is kept under a key of its own choosing, it must hold a link that we
     // signed.
     app.host.check_link(&token)?;
-    let owner = Digest::of_bytes(&token);
-    let reply = request.once(app, owner.to_string(), "POST /v1/interrupts/{token}", move |call| async move {
-        // Whoever holds a link that no longer leads anywhere has nothing to mend in its answer.
-        let answer = match call.json::<Answer>() {
-            Ok(answer) => answer,
-            Err(refusal) => {
-                call.app.host.inspect_token(&token).await?;
-                return Err(refusal);
-            }
-        };
-        answered(&call.app.host.resolve_token_once(&token, taken(answer), call.stored_with_effect(render)).await?)
-    });
+    let owner = Digest::of_bytes(&token).to_string();
+    let reply =
+        request.once_for(app, (owner, TenantId::new(LINKS)), "POST /v1/interrupts/{token}", move |call| async move {
+            // Whoever holds a link that no longer leads anywhere has nothing to mend in its answer.
+            let answer = match call.json::<Answer>() {
+                Ok(answer) => answer,
+                Err(refusal) => {
+                    call.app.host.inspect_token(&token).await?;
+                    return Err(refusal);
+                }
+            };
+            answered(&call.app.host.resolve_token_once(&token, taken(answer), call.stored_with_effect(render)).await?)
+        });
     Ok(reply.await)
 }
+
+/// Among whose writes the answers to links are kept: whoever has a link is no tenant.
+const LINKS: &str = "*links";
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

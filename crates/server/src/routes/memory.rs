@@ -74,7 +74,7 @@ pub(crate) async fn remember(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/memory/{scope}", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/host/baton/memory/{scope}", move |call| async move {
         call.app.refuse_secret("scope", &scope)?;
         let new = check(call.json()?, call.app.host.now())?;
         let entry = call.app.host.put_memory(&tenant, &scope, new, call.stored_with_effect(render)).await?;
@@ -111,7 +111,7 @@ pub(crate) async fn forget(
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
     let operation = "DELETE /v1/host/baton/memory/{scope}/{entryId}";
-    let reply = request.once(app, tenant.to_string(), operation, move |call| async move {
+    let reply = request.once(app, tenant.clone(), operation, move |call| async move {
         match call.app.host.delete_memory(&tenant, &scope, &id).await? {
             true => Ok(Reply::no_content()),
             false => Err(no_such_entry()),

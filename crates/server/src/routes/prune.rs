@@ -26,7 +26,7 @@ pub(crate) async fn post(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:prune", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs/{runId}:prune", move |call| async move {
         let PruneRun { log } = call.json_or_default()?;
         let pruned = call.app.host.prune(&tenant, &run, log).await?;
         Ok(Reply::ok(&PrunedRun { run_id: run, pruned_runs: pruned.runs, log: pruned.log }))

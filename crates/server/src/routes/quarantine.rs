@@ -59,7 +59,7 @@ pub(crate) async fn release(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let route = "POST /v1/host/baton/runs/{runId}/release";
-    let reply = request.once(app, tenant.to_string(), route, move |call| async move {
+    let reply = request.once(app, tenant.clone(), route, move |call| async move {
         let Release {} = call.json_or_default()?;
         let held = call.app.host.release(&who, &RunId::new(run)).await?;
         Ok(Reply::ok(&shown(held)))

@@ -29,7 +29,7 @@ pub(crate) async fn bulk_prune(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs:bulk-prune", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs:bulk-prune", move |call| async move {
         let BulkPrune { run_ids, log } = call.json()?;
         check(&run_ids)?;
         let told = call.app.host.prune_many(&tenant, run_ids, log).await?;

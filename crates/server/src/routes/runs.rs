@@ -49,7 +49,7 @@ pub(crate) async fn create(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/runs", move |call| async move {
         let host = &call.app.host;
         let (agent, start) = check(call.json()?, &who, &call.headers, host.options().limits.max_metadata_bytes)?;
         conversations::check(&call.app, start.conversation.as_deref())?;

@@ -34,18 +34,17 @@ pub(crate) async fn post(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply =
-        request.once(app, tenant.to_string(), "POST /v1/host/baton/runs/{runId}/verify", move |call| async move {
-            let Verify {} = call.json_or_default()?;
-            let run_id = RunId::new(run);
-            let Verified { events, decided, difference } = call.app.host.verify(&tenant, &run_id).await?;
-            let difference = difference.map(|found| api::VerifiedDifference {
-                seq: found.seq,
-                kind: found.kind,
-                original: found.original,
-                replayed: found.replayed,
-            });
-            Ok(Reply::ok(&api::Verified { run_id, events, decided, equal: difference.is_none(), difference }))
+    let reply = request.once(app, tenant.clone(), "POST /v1/host/baton/runs/{runId}/verify", move |call| async move {
+        let Verify {} = call.json_or_default()?;
+        let run_id = RunId::new(run);
+        let Verified { events, decided, difference } = call.app.host.verify(&tenant, &run_id).await?;
+        let difference = difference.map(|found| api::VerifiedDifference {
+            seq: found.seq,
+            kind: found.kind,
+            original: found.original,
+            replayed: found.replayed,
         });
+        Ok(Reply::ok(&api::Verified { run_id, events, decided, equal: difference.is_none(), difference }))
+    });
     Ok(reply.await)
 }

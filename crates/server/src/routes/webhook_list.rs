@@ -97,7 +97,7 @@ pub(crate) async fn resume(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/resume";
-    let reply = request.once(app, tenant.to_string(), route, move |call| async move {
+    let reply = request.once(app, tenant.clone(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;
         let view = call.app.host.resume_webhook(&who, &WebhookId::new(id)).await?;
         Ok(Reply::ok(&shown(view)))
@@ -119,7 +119,7 @@ pub(crate) async fn rotate_secret(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/rotate-secret";
-    let reply = request.once(app, tenant.to_string(), route, move |call| async move {
+    let reply = request.once(app, tenant.clone(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;
         let rotated = call.app.host.rotate_secret(&who, &WebhookId::new(id)).await?;
         Ok(Reply::ok(&secret(rotated)))

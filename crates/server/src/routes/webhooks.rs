@@ -41,7 +41,7 @@ pub(crate) async fn register(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
-    let reply = request.once(app, tenant.to_string(), "POST /v1/webhooks", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/webhooks", move |call| async move {
         let webhook = check(call.json()?, &who)?;
         let registered = call.app.host.register_webhook(&who, webhook).await?;
         Ok(Reply::json(StatusCode::CREATED, &secret(registered)))
@@ -82,7 +82,7 @@ pub(crate) async fn remove(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     check_tenant(&who, params.one("tenantId")?)?;
-    let reply = request.once(app, tenant.to_string(), "DELETE /v1/webhooks/{webhookId}", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "DELETE /v1/webhooks/{webhookId}", move |call| async move {
         call.app.host.delete_webhook(&who, &WebhookId::new(id)).await?;
         Ok(Reply::no_content())
     });

@@ -41,7 +41,7 @@ pub(crate) async fn register(
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
-    let reply = request.once(app, tenant.to_string(), "POST /v1/workflows", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "POST /v1/workflows", move |call| async move {
         let definition = Value::Object(call.json::<Map<String, Value>>()?);
         let registered = call.app.host.register_workflow(&tenant, definition).await?;
         let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };

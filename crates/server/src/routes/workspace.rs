@@ -91,7 +91,7 @@ pub(crate) async fn put(
     check_path(&app, &path)?;
     let limits = &app.host.options().limits;
     let request = request.with_room(largest_body(limits), too_large(limits));
-    let reply = request.once(app, tenant.to_string(), "PUT /v1/host/workspace/files/{path}", move |call| async move {
+    let reply = request.once(app, tenant.clone(), "PUT /v1/host/workspace/files/{path}", move |call| async move {
         let if_match = if_match(&call.headers)?;
         let api::NewFile { content, content_type } = call.json()?;
         let file = NewFile { path, content, content_type, if_match };
@@ -115,7 +115,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
     let operation = "DELETE /v1/host/workspace/files/{path}";
-    let reply = request.once(app, tenant.to_string(), operation, move |call| async move {
+    let reply = request.once(app, tenant.clone(), operation, move |call| async move {
         let if_match = if_match(&call.headers)?;
         Files::of(&call.app, &tenant).delete(&path, if_match).await
     });

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use baton_model::RunId;
 use baton_runtime::{Annotated, Error, ErrorKind, EventPage, Host, Subscription};
+use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,10 @@ pub(crate) const PAGE: usize = 1024;
 /// What they may weigh. A reader that does not read has one page in the making, one on its way and what lies before the
 /// socket: all of it stays below a megabyte, unless a single event is larger.
 pub(crate) const PAGE_BYTES: usize = 256 * 1024;
+/// A state that weighs more is not sent: the frame says where it can be read. It would lie in memory once for every reader
+/// that does not read.
+const SNAPSHOT_BYTES: usize = 512 * 1024;
+const SNAPSHOT_OMITTED: &str = "state.snapshot.omitted";
 /// A long backlog is sent in several batches rather than held in memory.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 
@@ -183,6 +188,13 @@ impl Feed {
         }
         let snapshot = self.host.snapshot_for(&self.who, &self.run).await?;
         match serde_json::to_vec(&snapshot) {
+            Ok(data) if data.len() > SNAPSHOT_BYTES => {
+                let get = format!("/v1/runs/{}", self.run);
+                let (status, bytes) = (snapshot.status.to_string(), data.len());
+                let notice =
+                    json!({"runId": self.run, "atSeq": snapshot.at_seq, "status": status, "bytes": bytes, "get": get});
+                frame::push(out, snapshot.at_seq, SNAPSHOT_OMITTED, notice.to_string().as_bytes());
+            }
             Ok(data) => frame::push(out, snapshot.at_seq, "state.snapshot", &data),
             Err(error) => tracing::error!(run = %self.run, %error, "a snapshot did not serialise"),
         }

@@ -112,6 +112,26 @@ async fn values_mode_sends_states_and_ends_with_the_last_one() {
     assert_eq!((&last.data["runId"], &last.data["status"]), (&json!(run), &json!("completed")));
 }
 
+/// A state that is too large for a stream is named in its place, and read by itself.
+#[tokio::test]
+async fn a_state_too_large_for_a_stream_is_left_out_and_says_where_it_is() {
+    let site = Site::with(|options| options.max_body_bytes = 1 << 20).await;
+    site.register_chain("large", &[("a", "core.noop", json!({}))]).await;
+    let inputs = json!({"text": "x".repeat(700_000)});
+    let answer = site.post("/v1/runs", json!({"workflowId": "large", "inputs": inputs})).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    let run = answer.json()["runId"].as_str().unwrap().to_owned();
+    site.reach(&run, "completed").await;
+    let states = site.stream(&format!("/v1/runs/{run}/events?streamMode=values"), &[]).await.all().await;
+    let last = states.last().unwrap();
+    assert_eq!(last.event, "state.snapshot.omitted");
+    assert_eq!((&last.data["runId"], &last.data["status"]), (&json!(run), &json!("completed")));
+    assert!(last.data["bytes"].as_u64().unwrap() > 700_000 && last.data.to_string().len() < 300, "{}", last.data);
+    assert_eq!(last.data["atSeq"], last.id);
+    let whole = site.get(last.data["get"].as_str().unwrap()).await.json();
+    assert_eq!((&whole["status"], &whole["atSeq"]), (&json!("completed"), &last.data["atSeq"]));
+}
+
 #[tokio::test]
 async fn a_live_stream_shows_events_as_they_become_durable() {
     let (site, run) = slow(200).await;

@@ -88,16 +88,8 @@ fn seeds() {
     assert!(all["kills"] > 0 && all["acknowledged"] > 0 && all["calls"] > 0 && all["verified"] > 0, "{all:?}");
 }
 
-/// Seeds that found something once.
-const FOUND: &[u64] = &[];
-
-#[test]
-fn seeds_that_found_something() {
-    for seed in FOUND {
-        let report = Simulation::run(Setup::of_seed(*seed));
-        assert!(report.violations.is_empty(), "{}", explained(*seed, &report));
-    }
-}
+// No seed is kept from a bug that it found: what a seed does changes with everything that takes a turn in the host, so an
+// old number would no longer lead there. What a seed finds gets a test of its own where the bug was.
 
 /// For a failure that is to be understood: `BATON_SEED`.
 #[test]

@@ -93,9 +93,12 @@ pub(super) async fn what_builds_on_a_lost_version_is_lost_with_it(store: impl St
     let next = vec![append(row("run_b"), 1, 1), change(3)];
     let looked = vec![append(row("run_c"), 1, 1)];
     let tickets = [
-        (lost, Chains { links: link(&a), builds_on: vec![] }),
-        (next, Chains { links: link(&b), builds_on: vec![] }),
-        (looked, Chains { links: vec![Arc::clone(&c)], builds_on: vec![Arc::clone(&notes_chain)] }),
+        (lost, Chains { links: link(&a), ..Chains::default() }),
+        (next, Chains { links: link(&b), ..Chains::default() }),
+        (
+            looked,
+            Chains { links: vec![Arc::clone(&c)], builds_on: vec![Arc::clone(&notes_chain)], ..Chains::default() },
+        ),
     ]
     .map(|part| store.submit(Commit::of_parts(generation, [part])));
     let [lost, next, looked] = tickets;

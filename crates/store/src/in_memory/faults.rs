@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::line::Line;
 use super::store::{Fault, MemoryStore};
+use crate::FairQueue;
 
 impl MemoryStore {
     /// The next `commits` succeed; the one after them, and all that follow, fail until [`Self::heal`] and `recover`.
@@ -112,7 +113,7 @@ impl MemoryStore {
 
     /// How many commits wait for [`Self::release`].
     pub fn waiting(&self) -> usize {
-        self.state.lock().held.as_ref().map_or(0, Vec::len)
+        self.state.lock().held.as_ref().map_or(0, FairQueue::len)
     }
 
     /// From now on commits wait, as on a slow disk: queued, not durable, nobody told.
@@ -120,10 +121,10 @@ impl MemoryStore {
         self.state.lock().held.get_or_insert_default();
     }
 
-    /// Ends [`Self::hold`]: what has waited is committed in order, or fails if [`Self::fail_after`] says so.
+    /// Ends [`Self::hold`]: what has waited is committed in turns, as a writer does, or fails if [`Self::fail_after`] says so.
     pub fn release(&self) {
         let mut state = self.state.lock();
-        for (commit, sender) in state.held.take().unwrap_or_default() {
+        for (commit, sender) in state.held.take().unwrap_or_default().take_all() {
             self.settle(&mut state, commit, sender);
         }
         drop(state);
@@ -133,8 +134,8 @@ impl MemoryStore {
     /// Makes the first of what has waited since [`Self::hold`] durable. Says how many that were.
     pub fn release_some(&self, most: usize) -> usize {
         let mut state = self.state.lock();
-        let Some(held) = &mut state.held else { return 0 };
-        let some: Vec<_> = held.drain(..most.min(held.len())).collect();
+        let Some(held) = state.held.as_mut().filter(|_| most > 0) else { return 0 };
+        let some = held.take(most, usize::MAX);
         let count = some.len();
         for (commit, sender) in some {
             self.settle(&mut state, commit, sender);

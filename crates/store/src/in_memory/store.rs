@@ -11,8 +11,8 @@ use super::cluster::{Member, news_of};
 use super::disk::Disk;
 use super::line::Line;
 use crate::{
-    Breaks, COMMIT_BYTES, ClusterEvent, Commit, CommitError, CommitPart, CommitReceipt, Committed, Error, Journal,
-    LostPart, Observer, Shared, TicketSender, VersionedStoreCommitted,
+    Breaks, COMMIT_BYTES, ClusterEvent, Commit, CommitError, CommitPart, CommitReceipt, Committed, Error, FairQueue,
+    Journal, LostPart, Observer, Shared, TicketSender, VersionedStoreCommitted,
 };
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) struct State {
     outbox: VecDeque<Notice>,
     delivering: bool,
     /// Commits on their way to a disk that takes its time; `None` while it does not.
-    pub(super) held: Option<Vec<(Commit, TicketSender)>>,
+    pub(super) held: Option<FairQueue<(Commit, TicketSender)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -352,7 +352,7 @@ impl Journal for MemoryStore {
             return ticket;
         }
         match &mut state.held {
-            Some(held) => held.push((commit, sender)),
+            Some(held) => held.push(commit.tenant.clone().as_ref(), commit.bytes(), (commit, sender)),
             None => self.settle(&mut state, commit, sender),
         }
         drop(state);

@@ -62,6 +62,66 @@ fn found_in(line: &str) -> Option<&'static str> {
     rest.is_some_and(|rest| rest.starts_with("()")).then_some("channel()")
 }
 
+/// Where `select!` leaves the order in which its arms are asked to chance: a seed would not take the same course twice.
+fn unbiased(text: &str) -> Vec<usize> {
+    let code = |line: &'_ str| line.split("//").next().unwrap_or_default().trim().to_owned();
+    let lines: Vec<String> = text.lines().map(code).collect();
+    let begins = |line: &String| line.contains("select! {") || line.contains("select!(");
+    let follows = |number: usize| lines[number + 1..].iter().find(|line| !line.is_empty());
+    let wrong = |number: &usize| {
+        let same = lines[*number].split_once("select!").is_some_and(|(_, rest)| rest.contains("biased;"));
+        !same && follows(*number).is_none_or(|next| !next.starts_with("biased;"))
+    };
+    (0..lines.len()).filter(|number| begins(&lines[*number])).filter(wrong).map(|number| number + 1).collect()
+}
+
+#[test]
+fn every_select_of_the_runtime_asks_its_arms_in_order() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let (mut files, mut wrong, mut all) = (Vec::new(), Vec::new(), 0);
+    sources(&root.join("crates/runtime/src"), &mut files);
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        all += text.matches("select! {").count();
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        wrong.extend(unbiased(&text).into_iter().map(|line| format!("{name}:{line}")));
+    }
+    assert!(all > 50, "only {all} were found");
+    assert!(wrong.is_empty(), "a select! begins with `biased;`, see docs/adr/0018:\n{}", wrong.join("\n"));
+    assert!(unbiased("tokio::select! {\n    // why\n    biased;\n").is_empty());
+    assert!(unbiased("tokio::select! { biased; () = a => {} }").is_empty());
+    assert_eq!(unbiased("let x = 1;\ntokio::select! {\n    () = a => {}\n}"), [2]);
+}
+
+/// Where commits are made and handed over, and why elsewhere than in `journal/`.
+const HANDED_OVER: [(&str, &str); 2] = [
+    ("crates/runtime/src/journal/", "says among whose writes they keep their place (`Lane`), and counts them"),
+    ("crates/runtime/src/history/transfer/staged.rs", "a store of its own, in memory, for what is being imported"),
+];
+
+/// A commit that belongs to nobody holds everybody up until all before it is written. So all of them are handed over where
+/// it must be said whose they are.
+#[test]
+fn every_commit_says_whose_it_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut files = Vec::new();
+    sources(&root.join("crates/runtime/src"), &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        if HANDED_OVER.iter().any(|(allowed, _)| name.starts_with(allowed)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.contains("store.submit(") || line.contains("Commit::new("));
+        wrong.extend(lines.map(|(number, _)| format!("{name}:{}", number + 1)));
+    }
+    assert!(wrong.is_empty(), "hand it over with `Storage::write` and a `Lane`:\n{}", wrong.join("\n"));
+}
+
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_engine::Checkpoint as StateCheckpoint;
 use baton_model::{Digest, RunId};
-use baton_store::{Checkpoint, CheckpointChunk, CheckpointMark, CheckpointWrite, Commit, CommitError, Store, Write};
+use baton_store::{Checkpoint, CheckpointChunk, CheckpointMark, CheckpointWrite, CommitError, Store, Write};
 
 use super::body::{deflate, digest_of, pack};
 use super::key::{key, made_by};
@@ -14,6 +14,7 @@ use super::thin::thinned;
 use crate::Error;
 use crate::history::log::{RunLog, pinned_by};
 use crate::history::segments::LogSegment;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::steps::{StepPool, WorkKind};
 use crate::tasks::Tasks;
@@ -42,11 +43,13 @@ impl CheckpointWriter {
     pub(crate) async fn keep_writing(self: Arc<Self>) {
         loop {
             tokio::select! {
+                biased;
                 () = self.checkpoint_queue.work.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
             while let Some(job) = self.checkpoint_queue.next() {
                 let written = tokio::select! {
+                    biased;
                     written = self.see_to(job) => written,
                     () = self.tasks.stop.cancelled() => return,
                 };
@@ -74,8 +77,8 @@ impl CheckpointWriter {
                     return Ok(false);
                 }
                 let gone = CheckpointWrite::Drop { run, seqs: vec![seq], chunks: Vec::new() };
-                let commit = Commit::new(self.storage.live()?.generation, vec![Write::Checkpoint(gone)]);
-                self.store.submit(commit.of_tenant(tenant)).await?;
+                let generation = self.storage.live()?.generation;
+                self.storage.write(generation, Lane::Of(&tenant), vec![Write::Checkpoint(gone)]).await?;
                 Ok(false)
             }
         }
@@ -129,8 +132,7 @@ impl CheckpointWriter {
             return Ok(false);
         }
         let writes = [gone, Some(put)].into_iter().flatten().map(Write::Checkpoint).collect();
-        let commit = Commit::new(live.generation, writes).of_tenant(row.tenant.clone());
-        match self.store.submit(commit).await {
+        match self.storage.write(live.generation, Lane::Of(&row.tenant), writes).await {
             Ok(()) => Ok(true),
             Err(CommitError::Stale) => Ok(false),
             Err(error) => Err(error.into()),

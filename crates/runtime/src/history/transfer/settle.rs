@@ -2,7 +2,7 @@
 //! definition, versioned store by versioned store and run by run, each of them whole, so that a crash leaves nothing half told and the
 //! same file can be taken in again.
 
-use baton_model::{RunId, code};
+use baton_model::{RunId, TenantId, code};
 use baton_store::reads::*;
 use baton_store::{Chains, Commit, RunRow, StoredRecord, WorkflowVersion, Write};
 
@@ -10,6 +10,7 @@ use super::Imported;
 use super::staged::{Staged, StagedDefinition};
 use crate::history::transfer::service::Transfers;
 use crate::history::transfer::settle_stores::StoreWork;
+use crate::journal::lane::Lane;
 use crate::services::workflows::register::REGISTERING;
 use crate::{Error, ErrorKind};
 
@@ -32,7 +33,7 @@ impl Transfers {
     pub(super) async fn settle(&self, staged: &Staged) -> Result<Imported, Error> {
         // Versions of workflows have no twins, and two imports do not meet.
         let _one_at_a_time = self.registering.lock().await;
-        self.claims.alone(REGISTERING, self.settle_alone(staged)).await
+        self.claims.alone(REGISTERING, Lane::Of(&staged.tenant), self.settle_alone(staged)).await
     }
 
     async fn settle_alone(&self, staged: &Staged) -> Result<Imported, Error> {
@@ -62,13 +63,13 @@ impl Transfers {
             batch.bytes += ledger.load(staged).await?;
             batch.writes.extend(ledger.take_writes());
             batch.ledgers.push(ledger);
-            self.commit_if_full(&mut batch).await?;
+            self.commit_if_full(&staged.tenant, &mut batch).await?;
         }
         for run in missing {
             batch.bytes += load_run(staged, run, &mut batch.writes).await?;
-            self.commit_if_full(&mut batch).await?;
+            self.commit_if_full(&staged.tenant, &mut batch).await?;
         }
-        self.commit_batch(batch).await?;
+        self.commit_batch(&staged.tenant, batch).await?;
         Ok(imported)
     }
 
@@ -146,11 +147,11 @@ impl Transfers {
         Ok(writes)
     }
 
-    async fn commit_if_full(&self, batch: &mut Batch) -> Result<(), Error> {
-        if batch.bytes < ONE_COMMIT { Ok(()) } else { self.commit_batch(std::mem::take(batch)).await }
+    async fn commit_if_full(&self, tenant: &TenantId, batch: &mut Batch) -> Result<(), Error> {
+        if batch.bytes < ONE_COMMIT { Ok(()) } else { self.commit_batch(tenant, std::mem::take(batch)).await }
     }
 
-    async fn commit_batch(&self, batch: Batch) -> Result<(), Error> {
+    async fn commit_batch(&self, tenant: &TenantId, batch: Batch) -> Result<(), Error> {
         let Batch { writes, ledgers, .. } = batch;
         if writes.is_empty() {
             return Ok(());
@@ -158,7 +159,7 @@ impl Transfers {
         let live = self.storage.live()?;
         // Should it be refused, nobody goes on with the stores in memory that count on it.
         let links = ledgers.iter().filter_map(StoreWork::chain).collect();
-        let commit = Commit::of_parts(live.generation, [(writes, Chains { links, builds_on: Vec::new() })]);
+        let commit = Commit::of_parts(live.generation, [(writes, Chains { links, ..Chains::default() })]);
         // Before anything in memory counts on it.
         commit.check_size().map_err(|error| {
             let message = "The file holds a run, or a memory, that is too long to be imported.";
@@ -170,7 +171,7 @@ impl Transfers {
             let mut heads = crate::history::transfer::settle_stores::lock_all(&ledgers)?;
             heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedStore::grow);
             live.outbox.flush(self.store.as_ref(), live.generation);
-            self.store.submit(commit)
+            self.storage.submit(Lane::Of(tenant), commit)
         };
         Ok(ticket.await?)
     }

@@ -9,12 +9,13 @@ use baton_model::{
     AgentCard, Digest, Fault, InvocationContext, MemoryEntry, Owner, RunId, Scope, TenantId, ToolSpec, TurnBounds,
     code, json,
 };
-use baton_store::{Commit, Write};
+use baton_store::Write;
 use baton_tool::runner::{self, ListedTool, RunnerTool};
 use baton_tool::{Audience, Tool as _, is_allowed};
 use futures_util::future::BoxFuture;
 
 use crate::Error;
+use crate::journal::lane::Lane;
 use crate::services::agents::service::Agents;
 use crate::services::versioned::prepared::{entries, read_view_of};
 use crate::services::versioned::run_stores::RunStores;
@@ -95,7 +96,7 @@ impl Agents {
             }
         }
         if !writes.is_empty() {
-            self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?;
+            self.storage.write(self.storage.live()?.generation, Lane::Host, writes).await?;
         }
         Ok(())
     }

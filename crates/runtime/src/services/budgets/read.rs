@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, RunState};
 use baton_model::{Budget, NodeId, RunId, code};
-use baton_store::{RunFilter, RunRow, SpendingRow, Store};
+use baton_store::{RunFilter, RunRow, SpendingRow, Store, WriteChain};
 
 use super::Account;
 use super::account::BudgetTotals;
@@ -43,20 +43,22 @@ impl BudgetAccounts {
     pub(crate) async fn account_of(
         self: &Arc<Self>,
         live: &Generation,
+        chain: &Arc<WriteChain>,
         state: &RunState,
         row: &RunRow,
     ) -> Result<Option<Arc<Account>>, Error> {
         let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
         let root = root_of(row);
-        if let Some(account) = live.budgets.get(root) {
+        if let Some(account) = live.budgets.get(root, chain) {
             return Ok(Some(account));
         }
         let _one_at_a_time = live.budgets.reading.lock(root).await;
-        if let Some(account) = live.budgets.get(root) {
+        if let Some(account) = live.budgets.get(root, chain) {
             return Ok(Some(account));
         }
         let book = self.added_up(live, budget, row).await?;
-        let account = live.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
+        let account = Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root));
+        let account = live.budgets.open(chain, account);
         // Somebody may have been answered, and died before telling the others.
         self.tell_decided(account.take_decided());
         Ok(Some(account))

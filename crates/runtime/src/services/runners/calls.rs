@@ -105,7 +105,7 @@ impl RunnerCalls {
         // A runner of another host may be given it at this very moment: the store says who was first.
         let now = self.clock.now();
         let row = body.over(None).row(StepState::Done, version, now);
-        self.dispatcher.write(RunnerWrite::PutStep(row.clone())).await?;
+        self.dispatcher.write(&body.step.tenant, RunnerWrite::PutStep(row.clone())).await?;
         match self.store.step(key).await? {
             Some(found) if found != row => {
                 let granted = self.runner_board.contest_lost(&found, self.dispatcher.epoch(), now);
@@ -182,6 +182,7 @@ impl RunnerCalls {
             };
             let changed = match wake_at {
                 Some(at) => tokio::select! {
+                    biased;
                     changed = standing.changed() => changed,
                     () = self.clock.until(at) => Ok(()),
                 },

@@ -20,6 +20,7 @@ use super::tokens::RunnerBearer;
 use super::{LEASE_MS, MOST_ROWS};
 use crate::clock::Clock;
 use crate::cluster::forward::Forwarding;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::commands::RunCommands;
@@ -182,7 +183,7 @@ impl RunnerChannel {
         if known.body.step.node.as_str().is_empty() {
             let over = StepBody { output: Some(frame.output.clone()), ..known.body.over(Some(digest)) };
             let row = over.row(StepState::Done, known.version + 1, self.clock.now());
-            self.registry.write(RunnerWrite::PutStep(row)).await?;
+            self.registry.write(&known.body.step.tenant, RunnerWrite::PutStep(row)).await?;
             self.finish(&key, &bearer.owner);
             return Ok(false);
         }
@@ -243,6 +244,7 @@ impl RunnerChannel {
         self.dispatcher.give([granted]);
         let over = standing.wait_for(|standing| !matches!(standing, Standing::Queued | Standing::Given));
         tokio::select! {
+            biased;
             _ = over => {}
             () = self.tasks.stop.cancelled() => {}
         }
@@ -264,7 +266,7 @@ impl RunnerChannel {
         let row = |at| over.row(StepState::Done, version, at);
         if self.storage.shared().is_some() {
             self.forwarding.order(run, command, None).await?;
-            self.dispatcher.note(RunnerWrite::PutStep(row(self.clock.now())));
+            self.dispatcher.note(Lane::Of(&known.body.step.tenant), RunnerWrite::PutStep(row(self.clock.now())));
             return Ok(());
         }
         let live = self.storage.live()?;
@@ -279,7 +281,7 @@ impl RunnerChannel {
         self.commands.command(&live, run, command, Some(hook)).await?;
         if !queued.load(std::sync::atomic::Ordering::Relaxed) {
             // The run wanted nothing of it: there was no commit to go with.
-            self.dispatcher.note(RunnerWrite::PutStep(row(self.clock.now())));
+            self.dispatcher.note(Lane::Of(&known.body.step.tenant), RunnerWrite::PutStep(row(self.clock.now())));
         }
         Ok(())
     }
@@ -395,7 +397,7 @@ impl RunnerChannel {
         let (reader, registration) = opened.ok_or_else(not_leased)?;
         let stream = RunnerStream { reader, channel: Arc::clone(self), ended: false };
         // Where it is, and which numbers its steps may have, is on disk before it sees one.
-        self.registry.write(RunnerWrite::PutRunner(registration.row())).await?;
+        self.registry.write(&bearer.owner.tenant, RunnerWrite::PutRunner(registration.row())).await?;
         self.take_over(bearer, id).await?;
         self.registry.still_good(bearer).await?;
         let granted = self.runner_board.opened(&stream.reader, at.0, self.clock.now());
@@ -424,7 +426,7 @@ impl RunnerChannel {
             let until = now.plus_millis(LEASE_MS);
             let taken = StepBody { until: Some(until), epoch, ..body.clone() };
             let written = taken.row(StepState::Leased, row.version + 1, now);
-            self.dispatcher.write(RunnerWrite::PutStep(written.clone())).await?;
+            self.dispatcher.write(&bearer.owner.tenant, RunnerWrite::PutStep(written.clone())).await?;
             if self.store.step(&row.key).await?.as_ref() != Some(&written) {
                 continue;
             }
@@ -471,6 +473,7 @@ impl RunnerStream {
                 return Some(told);
             }
             tokio::select! {
+                biased;
                 changed = self.reader.changed.changed() => self.ended = changed.is_err() && self.is_gone(),
                 () = self.channel.tasks.stop.cancelled() => self.ended = true,
             }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_store::{Commit, RunnerWrite, StepState, Store, Write};
+use baton_model::TenantId;
+use baton_store::{RunnerWrite, StepState, Store, Write};
 
 use super::board::{Abandoned, Board, Changes, Granted, Withdrawn};
 use super::rows::StepBody;
 use crate::Error;
 use crate::clock::{Clock, RETRY_MS};
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::tasks::Tasks;
 
@@ -40,17 +42,20 @@ impl Dispatcher {
     }
 
     /// Waits until it is on disk.
-    pub(crate) async fn write(&self, write: RunnerWrite) -> Result<(), Error> {
-        let commit = Commit::new(self.storage.live()?.generation, vec![Write::Runners(write)]);
-        Ok(self.store.submit(commit).await?)
+    pub(crate) async fn write(&self, tenant: &TenantId, write: RunnerWrite) -> Result<(), Error> {
+        let generation = self.storage.live()?.generation;
+        Ok(self.storage.write(generation, Lane::Of(tenant), vec![Write::Runners(write)]).await?)
     }
 
     pub(crate) fn carry_out(self: &Arc<Self>, changes: Changes) {
         for ended in changes.ended {
-            self.note(match ended.row {
-                Some(row) => RunnerWrite::PutStep(row),
-                None => RunnerWrite::DeleteStep { key: ended.key },
-            });
+            self.note(
+                Lane::Of(&ended.tenant),
+                match ended.row {
+                    Some(row) => RunnerWrite::PutStep(row),
+                    None => RunnerWrite::DeleteStep { key: ended.key },
+                },
+            );
         }
         self.give(changes.granted);
     }
@@ -70,8 +75,7 @@ impl Dispatcher {
                 writes.push(Write::Runners(RunnerWrite::PutRunner(registration.row())));
             }
             let live = self.storage.live()?;
-            let commit = Commit::new(live.generation, writes).of_tenant(granted.owner.tenant.clone());
-            self.store.submit(commit).await?;
+            self.storage.write(live.generation, Lane::Of(&granted.owner.tenant), writes).await?;
             if !granted.contested || self.storage.shared().is_none() {
                 return Ok(None);
             }
@@ -82,7 +86,7 @@ impl Dispatcher {
         match written.await {
             Ok(None) => {
                 if !self.runner_board.durable(&granted) && self.epoch() == 0 {
-                    self.note(RunnerWrite::DeleteStep { key: granted.key });
+                    self.note(Lane::Of(&granted.owner.tenant), RunnerWrite::DeleteStep { key: granted.key });
                 }
             }
             Ok(Some(row)) => {
@@ -93,6 +97,7 @@ impl Dispatcher {
                 tracing::debug!(%error, run = %granted.row.run, "a step could not be given to its runner; trying again");
                 self.runner_board.take_back(&granted, self.clock.now());
                 tokio::select! {
+                    biased;
                     () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
                     () = self.tasks.stop.cancelled() => return,
                 }
@@ -119,7 +124,7 @@ impl Dispatcher {
         let Withdrawn { body, version, granted } = withdrawn;
         self.give(granted);
         if self.epoch() == 0 {
-            self.note(RunnerWrite::DeleteStep { key: body.step.key() });
+            self.note(Lane::Of(&body.step.tenant), RunnerWrite::DeleteStep { key: body.step.key() });
         } else {
             self.tasks.spawn(self, |room| async move { room.say_over(*body, version).await });
         }
@@ -137,6 +142,7 @@ impl Dispatcher {
     /// host that took the answer says so.
     async fn tell_holder(&self, body: StepBody, version: u64) {
         tokio::select! {
+            biased;
             () = self.clock.until(self.clock.now().plus_millis(ANSWER_MS)) => {}
             () = self.tasks.stop.cancelled() => return,
         }
@@ -153,7 +159,7 @@ impl Dispatcher {
                 Ok(None) | Err(_) => {}
             }
             let row = body.row(StepState::Done, version, self.clock.now());
-            if let Err(error) = self.write(RunnerWrite::PutStep(row)).await {
+            if let Err(error) = self.write(&body.step.tenant, RunnerWrite::PutStep(row)).await {
                 tracing::debug!(%error, run = %body.step.run, "a step that nobody waits for could not be withdrawn");
                 return;
             }
@@ -163,14 +169,15 @@ impl Dispatcher {
     /// A step waits, and runners of other hosts may take it.
     pub(crate) fn tell_others(&self, body: &StepBody, version: u64) {
         if self.storage.shared().is_some() {
-            self.note(RunnerWrite::PutStep(body.row(StepState::Queued, version, self.clock.now())));
+            let queued = body.row(StepState::Queued, version, self.clock.now());
+            self.note(Lane::Of(&body.step.tenant), RunnerWrite::PutStep(queued));
         }
     }
 
-    /// Queued behind everything else, and waited for by nobody: without it, more is in doubt than need be.
-    pub(crate) fn note(&self, write: RunnerWrite) {
+    /// Queued behind everything else in its lane, and waited for by nobody: without it, more is in doubt than need be.
+    pub(crate) fn note(&self, lane: Lane<'_>, write: RunnerWrite) {
         if let Ok(live) = self.storage.live() {
-            drop(self.store.submit(Commit::new(live.generation, vec![Write::Runners(write)])));
+            drop(self.storage.write(live.generation, lane, vec![Write::Runners(write)]));
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use baton_model::{Principal, code};
-use baton_store::{Commit, RunnerWrite, Store, Write};
+use baton_model::{Principal, TenantId, code};
+use baton_store::{RunnerWrite, Store, Write};
 use baton_tool::runner::{RunnerTool, is_pool_name};
 use baton_tool::{Tool, ToolSet};
 
@@ -17,6 +17,7 @@ use super::tokens::{RunnerBearer, RunnerTokens};
 use super::view::{RunnerRegistration, RunnerView};
 use super::{FORGET_RUNNERS_MS, MOST_ROWS, MOST_RUNNERS};
 use crate::clock::Clock;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::{Error, ErrorKind, Options};
@@ -292,7 +293,7 @@ impl RunnerRegistry {
         let changes = self.runner_board.detach(&owner, id, reason, epoch, now);
         self.dispatcher.carry_out(changes);
         self.offer(&owner);
-        self.write(RunnerWrite::DeleteRunner { key: owner.runner_key(id) }).await
+        self.write(&owner.tenant, RunnerWrite::DeleteRunner { key: owner.runner_key(id) }).await
     }
 
     /// The runner of this id that the bearer may speak for.
@@ -311,8 +312,8 @@ impl RunnerRegistry {
 
     /// Durable first: after a restart it is known as it said it was.
     async fn keep(&self, registration: Registration) -> Result<(), Error> {
-        self.write(RunnerWrite::PutRunner(registration.row())).await?;
         let owner = registration.owner();
+        self.write(&owner.tenant, RunnerWrite::PutRunner(registration.row())).await?;
         let (epoch, now) = (self.dispatcher.epoch(), self.clock.now());
         let known = self.runner_board.runner(&owner, &registration.runner_id);
         let offers_the_same = known.is_some_and(|known| known.registration.offers_like(&registration));
@@ -324,9 +325,9 @@ impl RunnerRegistry {
         Ok(())
     }
 
-    pub(crate) async fn write(&self, write: RunnerWrite) -> Result<(), Error> {
-        let commit = Commit::new(self.storage.live()?.generation, vec![Write::Runners(write)]);
-        Ok(self.store.submit(commit).await?)
+    pub(crate) async fn write(&self, tenant: &TenantId, write: RunnerWrite) -> Result<(), Error> {
+        let generation = self.storage.live()?.generation;
+        Ok(self.storage.write(generation, Lane::Of(tenant), vec![Write::Runners(write)]).await?)
     }
 
     /// Offers callers of this subject what its runners bring. Of a tool that several list, the newest registration counts.

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use baton_model::{Principal, Scope, TenantId, Timestamp, code};
-use baton_store::{Commit, RunnerWrite, Store, TokenRow, Write};
+use baton_store::{RunnerWrite, Store, TokenRow, Write};
 use parking_lot::RwLock;
 use sha2::{Digest as _, Sha256};
 
 use super::names::RunnerOwner;
 use super::{MOST_ROWS, MOST_TOKENS};
 use crate::clock::{Clock, Ids};
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::{Error, ErrorKind};
 
@@ -104,7 +105,7 @@ impl RunnerTokens {
             created_at: now,
             expires_at: new.expires_at,
         };
-        self.write(RunnerWrite::PutToken(row.clone())).await?;
+        self.write(&row.tenant, RunnerWrite::PutToken(row.clone())).await?;
         tracing::info!(token = row.id, subject = row.subject, tenant = %row.tenant, by = who.subject, "a runner token was made");
         let shown = view(&row);
         self.known.write().insert(row.hash.clone(), Arc::new(row));
@@ -133,7 +134,7 @@ impl RunnerTokens {
     /// It opens nothing from here on, whatever the disk says.
     pub(crate) async fn forget(&self, row: &TokenRow) -> Result<(), Error> {
         self.known.write().remove(&row.hash);
-        let forgotten = self.write(RunnerWrite::DeleteToken { id: row.id.clone() }).await;
+        let forgotten = self.write(&row.tenant, RunnerWrite::DeleteToken { id: row.id.clone() }).await;
         if forgotten.is_err() {
             self.known.write().insert(row.hash.clone(), Arc::new(row.clone()));
         }
@@ -193,9 +194,9 @@ impl RunnerTokens {
         self.of_tenant(who).into_iter().filter(|row| any || row.subject == own).collect()
     }
 
-    async fn write(&self, write: RunnerWrite) -> Result<(), Error> {
-        let commit = Commit::new(self.storage.live()?.generation, vec![Write::Runners(write)]);
-        Ok(self.store.submit(commit).await?)
+    async fn write(&self, tenant: &TenantId, write: RunnerWrite) -> Result<(), Error> {
+        let generation = self.storage.live()?.generation;
+        Ok(self.storage.write(generation, Lane::Of(tenant), vec![Write::Runners(write)]).await?)
     }
 }
 

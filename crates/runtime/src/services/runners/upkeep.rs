@@ -16,6 +16,7 @@ use super::tokens::RunnerTokens;
 use super::{FORGET_DONE_MS, FORGET_STEPS_MS};
 use crate::Error;
 use crate::clock::Clock;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::tasks::Tasks;
 
@@ -52,6 +53,7 @@ impl RunnerUpkeep {
         let mut ticks = 0_u64;
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
+                biased;
                 () = self.clock.until_housekeeping(self.clock.now().plus_millis(TICK_MS)) => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -83,7 +85,7 @@ impl RunnerUpkeep {
             let limit = FORGET_AT_ONCE.max(2 * given);
             for (state, after_ms) in [(Some(StepState::Done), FORGET_DONE_MS), (None, FORGET_STEPS_MS)] {
                 let before = Timestamp::from_micros(self.clock.now().as_micros() - (after_ms * 1000).cast_signed());
-                self.dispatcher.note(RunnerWrite::ForgetSteps { before, state, limit });
+                self.dispatcher.note(Lane::Host, RunnerWrite::ForgetSteps { before, state, limit });
             }
         }
         Ok(())
@@ -111,6 +113,7 @@ impl RunnerUpkeep {
     pub(crate) async fn keep_up(&self) {
         loop {
             tokio::select! {
+                biased;
                 () = self.runner_news.woken.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
@@ -118,6 +121,7 @@ impl RunnerUpkeep {
                 tracing::debug!(%error, "what other hosts changed about runners could not be read");
                 self.runner_news.look_at_all();
                 tokio::select! {
+                    biased;
                     () = self.clock.until(self.clock.now().plus_millis(TICK_MS)) => {}
                     () = self.tasks.stop.cancelled() => return,
                 }

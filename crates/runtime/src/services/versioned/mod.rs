@@ -178,6 +178,6 @@ fn queue(
     mut with: Vec<Write>,
 ) {
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
-    live.outbox.push(Some(&ledger.id.tenant), with, Chains::link(Arc::clone(&ledger.chain)));
+    live.outbox.push(&ledger.id.tenant, with, Chains::link(Arc::clone(&ledger.chain)));
     ledger.queued(head, change);
 }

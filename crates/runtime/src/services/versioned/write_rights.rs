@@ -2,15 +2,17 @@
 //! needs the versioned store's claim, and a claim once taken is kept, so a host that writes alone asks once. Whoever else wants
 //! to write asks for it by message; it is let go after what was written is durable.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_engine::Request as NodeRequestKind;
 use baton_model::TenantId;
-use baton_store::{Commit, VersionedStoreId, VersionedStoreKind, Write};
+use baton_store::{CommitReceipt, VersionedStoreId, VersionedStoreKind, Write};
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::Error;
 use crate::journal::generation::Generation;
+use crate::journal::lane::Lane;
 use crate::services::versioned::VersionedStore;
 use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
@@ -93,7 +95,7 @@ impl VersionedStores {
         live.outbox.flush(self.store.as_ref(), live.generation);
         let release = vec![Write::ReleaseClaim { name: claim_name(id) }];
         // Waited for with the gate shut: a claim that is asked for again must not be the one on its way out.
-        Ok(self.store.submit(Commit::new(live.generation, release)).await?)
+        Ok(self.storage.write(live.generation, Lane::Of(&id.tenant), release).await?)
     }
 
     /// Lets go what nobody here uses any more, many in one commit.
@@ -113,7 +115,8 @@ impl VersionedStores {
     async fn let_go_unused(&self, ids: &[VersionedStoreId]) -> Result<(), Error> {
         let live = self.storage.live()?;
         // Held until the commit is durable, as for one of them.
-        let (mut shut, mut release) = (Vec::new(), Vec::new());
+        let mut shut = Vec::new();
+        let mut release: BTreeMap<&TenantId, Vec<Write>> = BTreeMap::new();
         for id in ids {
             let ledger = self.ledger(&live, id.clone()).await?;
             // Not waited for: whoever is at this one may want another of them, and it is in use then.
@@ -122,13 +125,18 @@ impl VersionedStores {
                 continue;
             }
             live.claimed.remove(id);
-            release.push(Write::ReleaseClaim { name: claim_name(id) });
+            release.entry(&id.tenant).or_default().push(Write::ReleaseClaim { name: claim_name(id) });
             shut.push((ledger, nobody_writes));
         }
         if release.is_empty() {
             return Ok(());
         }
         live.outbox.flush(self.store.as_ref(), live.generation);
-        Ok(self.store.submit(Commit::new(live.generation, release)).await?)
+        let submit = |(tenant, release)| self.storage.write(live.generation, Lane::Of(tenant), release);
+        let released: Vec<CommitReceipt> = release.into_iter().map(submit).collect();
+        for receipt in released {
+            receipt.await?;
+        }
+        Ok(())
     }
 }

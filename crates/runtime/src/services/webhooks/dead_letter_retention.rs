@@ -5,11 +5,12 @@
 //! take the letters of another. What waits too long a queue becomes a letter; a letter that goes is counted for its
 //! owner and for the operator.
 
+use crate::journal::lane::Lane;
 use crate::services::webhooks::bounds::HOUR;
 use std::sync::Arc;
 
 use baton_model::{TenantId, Timestamp};
-use baton_store::{Commit, DeadLetterWrite, DeathReason, Store, WebhookLoad, Write};
+use baton_store::{DeadLetterWrite, DeathReason, Store, WebhookLoad, Write};
 
 use super::died;
 use crate::clock::Clock;
@@ -94,7 +95,7 @@ impl WebhookDelivery {
         let before = self.options.dead_letters.oldest(now);
         while self.store.oldest_dead_letter().await?.is_some_and(|oldest| oldest < before) {
             let expire = DeadLetterWrite::Expire { before, limit: AT_ONCE };
-            self.write_letters(vec![Write::DeadLetters(expire)]).await?;
+            self.write_letters(Lane::Host, vec![Write::DeadLetters(expire)]).await?;
         }
         let tenants: Vec<TenantId> = self.webhooks.subscriptions.read().tenants().cloned().collect();
         for tenant in tenants {
@@ -113,7 +114,7 @@ impl WebhookDelivery {
             died(reason, load.waiting - keep);
             Write::DeadLetters(DeadLetterWrite::Bury { webhook, keep: *keep, reason, at })
         };
-        self.write_in_parts(over.iter().map(bury).collect()).await?;
+        self.write_in_parts(tenant, over.iter().map(bury).collect()).await?;
         let bounds = self.options.dead_letters;
         let over = self.over_bounds(tenant, bounds.per_webhook, bounds.per_tenant, |load| load.letters).await?;
         let dropped: u64 = over.iter().map(|(load, keep)| load.letters - keep).sum();
@@ -124,7 +125,7 @@ impl WebhookDelivery {
         let trim = |(load, keep): (WebhookLoad, u64)| {
             Write::DeadLetters(DeadLetterWrite::Trim { webhook: load.webhook, keep })
         };
-        self.write_in_parts(over.into_iter().map(trim).collect()).await
+        self.write_in_parts(tenant, over.into_iter().map(trim).collect()).await
     }
 
     /// Who has too many, and how many each of them may have.
@@ -140,15 +141,15 @@ impl WebhookDelivery {
         Ok(loads.into_iter().filter(|load| count(load) > keep).map(|load| (load, keep)).collect())
     }
 
-    async fn write_in_parts(&self, writes: Vec<Write>) -> Result<(), Error> {
+    async fn write_in_parts(&self, tenant: &TenantId, writes: Vec<Write>) -> Result<(), Error> {
         for part in writes.chunks(TRIMMED_AT_ONCE) {
-            self.write_letters(part.to_vec()).await?;
+            self.write_letters(Lane::Of(tenant), part.to_vec()).await?;
         }
         Ok(())
     }
 
-    async fn write_letters(&self, writes: Vec<Write>) -> Result<(), Error> {
-        Ok(self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?)
+    async fn write_letters(&self, lane: Lane<'_>, writes: Vec<Write>) -> Result<(), Error> {
+        Ok(self.storage.write(self.storage.live()?.generation, lane, writes).await?)
     }
 }
 

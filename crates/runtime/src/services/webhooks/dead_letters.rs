@@ -1,8 +1,9 @@
 //! Deliveries that were given up, sent again when somebody asks.
 
 use baton_model::{RunId, code};
-use baton_store::{Commit, DeadLetterWrite, Letters, Webhook, WebhookChange, Write};
+use baton_store::{DeadLetterWrite, Letters, Webhook, WebhookChange, Write};
 
+use crate::journal::lane::Lane;
 use crate::services::webhooks::closed_until;
 use crate::services::webhooks::register::WebhookRegistry;
 use crate::{Error, ErrorKind};
@@ -36,7 +37,7 @@ impl WebhookRegistry {
         let now = self.clock.now();
         let due_at = closed_until(&webhook, now).unwrap_or(now);
         let write = Write::DeadLetters(DeadLetterWrite::Redeliver { webhook: webhook.id.clone(), which, due_at });
-        self.store.submit(Commit::new(self.storage.live()?.generation, vec![write])).await?;
+        self.storage.write(self.storage.live()?.generation, Lane::Of(&webhook.tenant), vec![write]).await?;
         self.webhooks.look_at(&webhook.id);
         // Whoever drives a run sends its events. A host that does not hear of it looks by itself before long.
         if let Err(error) = self.forwarding.tell_subscriptions().await {
@@ -47,7 +48,7 @@ impl WebhookRegistry {
 
     pub(crate) async fn change_webhook(&self, webhook: Webhook, change: WebhookChange) -> Result<(), Error> {
         let write = Write::ChangeWebhook { webhook: webhook.id.clone(), change };
-        self.store.submit(Commit::new(self.storage.live()?.generation, vec![write])).await?;
+        self.storage.write(self.storage.live()?.generation, Lane::Of(&webhook.tenant), vec![write]).await?;
         self.reload_webhook(&webhook).await?;
         self.webhooks.look_at(&webhook.id);
         self.forwarding.tell_subscriptions().await.map_err(|error| {

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_store::{
-    Attempt, Commit, CommitReceipt, DeadLetter, DeadLetterWrite, DeathReason, Delivery, StoredRecord, Webhook,
-    WebhookStatus, Write,
+    Attempt, CommitReceipt, DeadLetter, DeadLetterWrite, DeathReason, Delivery, StoredRecord, Webhook, WebhookStatus,
+    Write,
 };
 
 use super::post::{Sender, Undelivered, WebhookBody};
 use super::{circuit, died};
 use crate::Error;
+use crate::journal::lane::Lane;
 use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 
 pub(crate) struct SubscriberQueue {
@@ -103,7 +104,7 @@ impl SubscriberQueue {
             let webhook = webhook.filter(|webhook| webhook.status == WebhookStatus::Failed)?;
             room.webhooks.growth.add(&webhook.tenant, found.len() as u64);
             let bury = DeadLetterWrite::Bury { webhook: webhook.id.clone(), keep: 0, reason, at };
-            Some(room.store.submit(Commit::new(generation, vec![Write::DeadLetters(bury)])))
+            Some(room.storage.write(generation, Lane::Of(&webhook.tenant), vec![Write::DeadLetters(bury)]))
         });
         let Some(buried) = buried else { return Ok(Some(at)) };
         buried.await?;
@@ -207,7 +208,7 @@ impl SubscriberQueue {
         let generation = room.storage.live()?.generation;
         Ok(room.webhooks.hold(&self.webhook, |webhook| {
             let writes = webhook.map(|webhook| bury(room, webhook, delivery, letter)).unwrap_or_default();
-            room.store.submit(Commit::new(generation, writes))
+            room.storage.write(generation, lane_of(webhook), writes)
         }))
     }
 
@@ -222,7 +223,7 @@ impl SubscriberQueue {
         Ok(room.webhooks.hold(&self.webhook, |webhook| {
             // Deleted in this very moment: then its deliveries are gone, and must stay so.
             let writes = webhook.map(|_| deliveries.into_iter().map(later).collect()).unwrap_or_default();
-            room.store.submit(Commit::new(generation, writes))
+            room.storage.write(generation, lane_of(webhook), writes)
         }))
     }
 
@@ -238,13 +239,14 @@ impl SubscriberQueue {
         let generation = room.storage.live()?.generation;
         let id = self.webhook.clone();
         Ok(room.webhooks.hold(&id, |webhook| {
+            let lane = lane_of(webhook);
             let writes = match (webhook, sent) {
                 (None, _) => vec![forget(&delivery)],
                 (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
                 (Some(webhook), Err(reason)) => self.missed(room, webhook, delivery, kind, &reason),
             };
             let attempt = writes.iter().any(|write| matches!(write, Write::NoteAttempt { .. }));
-            (room.store.submit(Commit::new(generation, writes)), attempt)
+            (room.storage.write(generation, lane, writes), attempt)
         }))
     }
 
@@ -333,7 +335,13 @@ fn forget(delivery: &Delivery) -> Write {
     Write::DeleteDelivery { webhook: delivery.webhook.clone(), run: delivery.run.clone(), seq: delivery.seq }
 }
 
+/// Behind the records that its deliveries follow from, and before its own deletion. What was deleted has nothing to come
+/// before or after.
+fn lane_of(webhook: Option<&Webhook>) -> Lane<'_> {
+    webhook.map_or(Lane::Host, |webhook| Lane::Of(&webhook.tenant))
+}
+
 fn submit(room: &WebhookDelivery, writes: Vec<Write>) -> Result<CommitReceipt, Error> {
     let generation = room.storage.live()?.generation;
-    Ok(room.store.submit(Commit::new(generation, writes)))
+    Ok(room.storage.write(generation, Lane::Host, writes))
 }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use baton_model::{TenantId, WebhookId, code};
-use baton_store::{Commit, Store, Webhook, Write};
+use baton_store::{Store, Webhook, Write};
 
 use crate::clock::Clock;
 use crate::cluster::forward::Forwarding;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
 use crate::services::webhooks::Webhooks;
 use crate::{Error, ErrorKind};
@@ -38,20 +39,20 @@ impl WebhookRegistry {
     }
 
     pub(crate) async fn subscribe(&self, webhook: Webhook) -> Result<(), Error> {
-        let id = webhook.id.clone();
+        let (id, tenant) = (webhook.id.clone(), webhook.tenant.clone());
         let generation = self.storage.live()?.generation;
-        self.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
+        self.storage.write(generation, Lane::Of(&webhook.tenant), vec![Write::PutWebhook(webhook.clone())]).await?;
         self.webhooks.put(webhook);
         let Err(error) = self.forwarding.tell_subscriptions().await else { return Ok(()) };
         tracing::warn!(webhook = %id, %error, "not every host took in a new subscription; it is taken back");
         // Nobody has its secret, so nobody could make use of it.
-        self.withdraw(&id).await?;
+        self.withdraw(&tenant, &id).await?;
         let message = "Another host has not taken this subscription in, so it was not made. Try again shortly.";
         Err(Error::unavailable(message).because(error))
     }
 
     pub(crate) async fn unsubscribe(&self, webhook: Webhook) -> Result<(), Error> {
-        if let Err(error) = self.withdraw(&webhook.id).await {
+        if let Err(error) = self.withdraw(&webhook.tenant, &webhook.id).await {
             self.webhooks.put(webhook);
             return Err(error);
         }
@@ -61,10 +62,10 @@ impl WebhookRegistry {
         })
     }
 
-    async fn withdraw(&self, id: &WebhookId) -> Result<(), Error> {
-        let commit = Commit::new(self.storage.live()?.generation, vec![Write::DeleteWebhook(id.clone())]);
+    async fn withdraw(&self, tenant: &TenantId, id: &WebhookId) -> Result<(), Error> {
+        let (generation, delete) = (self.storage.live()?.generation, vec![Write::DeleteWebhook(id.clone())]);
         // Queued while nobody can look: a delivery that ends just now must not put itself off afterwards.
-        self.webhooks.remove(id, || self.store.submit(commit)).await?;
+        self.webhooks.remove(id, || self.storage.write(generation, Lane::Of(tenant), delete)).await?;
         // Somebody may have read it again while this was on its way to the disk.
         self.webhooks.remove(id, || ());
         Ok(())

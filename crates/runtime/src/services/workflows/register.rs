@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use baton_engine::Plan;
 use baton_model::{Digest, TenantId, WorkerVersions, WorkflowId};
-use baton_store::{Commit, Store, WorkflowVersion, Write};
+use baton_store::{Store, WorkflowVersion, Write};
 use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::cluster::claims::Claims;
+use crate::journal::lane::Lane;
 use crate::journal::storage::Storage;
+use crate::services::stored_bytes::StoredBytes;
 use crate::services::workflows::Plans;
 use crate::services::workflows::agent_workflow::{PREFIX, definition, no_such_agent};
 use crate::services::workflows::shared::SHARED;
@@ -25,6 +27,7 @@ pub(crate) struct Workflows {
     pub(crate) registering: Arc<tokio::sync::Mutex<()>>,
     pub(crate) agent_registry: Arc<ArcSwap<AgentRegistry>>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) stored_bytes: Arc<StoredBytes>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) pool: Arc<StepPool>,
     pub(crate) storage: Arc<Storage>,
@@ -96,7 +99,7 @@ impl Workflows {
         let _one_at_a_time = self.registering.lock().await;
         let known = self.store.workflow(tenant, plan.id()).await?;
         if known.is_none_or(|version| version.digest != *plan.digest()) {
-            return self.claims.alone(REGISTERING, self.register_next(tenant, compiled)).await;
+            return self.claims.alone(REGISTERING, Lane::Of(tenant), self.register_next(tenant, compiled)).await;
         }
         self.register_next(tenant, compiled).await
     }
@@ -110,6 +113,9 @@ impl Workflows {
             self.plans.remember(version.clone(), plan);
             return Ok(registered(version.clone(), false));
         }
+        if tenant.as_str() != SHARED {
+            self.stored_bytes.admit(tenant)?;
+        }
         let version = WorkflowVersion {
             tenant: tenant.clone(),
             id: plan.id().clone(),
@@ -120,11 +126,9 @@ impl Workflows {
         };
         let live = self.storage.live()?;
         self.claims.still_holds(REGISTERING)?;
-        let ticket = self.store.submit(Commit::new(
-            live.generation,
-            vec![Write::PutBlob { digest: version.digest.clone(), bytes }, Write::PutWorkflow(version.clone())],
-        ));
-        ticket.await?;
+        let blob = Write::PutBlob { digest: version.digest.clone(), bytes };
+        let writes = vec![blob, Write::PutWorkflow(version.clone())];
+        self.storage.write(live.generation, Lane::Of(tenant), writes).await?;
         self.plans.remember(version.clone(), plan);
         Ok(registered(version, true))
     }

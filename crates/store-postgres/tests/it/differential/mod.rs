@@ -22,8 +22,9 @@ async fn submit(store: &dyn Store, batch: &[Vec<Draft>]) -> (Vec<Result<(), Comm
     let generation = store.generation();
     let chains = [(), ()].map(|()| Arc::new(WriteChain::of_store()));
     let chain = |number: usize| number.checked_sub(1).map(|at| Arc::clone(&chains[at])).into_iter().collect();
-    let part =
-        |draft: &Draft| (draft.writes.clone(), Chains { links: chain(draft.link), builds_on: chain(draft.builds_on) });
+    let part = |draft: &Draft| {
+        (draft.writes.clone(), Chains { links: chain(draft.link), builds_on: chain(draft.builds_on), asked: false })
+    };
     let queue = |commit: &Vec<Draft>| store.submit(Commit::of_parts(generation, commit.iter().map(part)));
     let tickets: Vec<_> = batch.iter().map(queue).collect();
     let mut results = Vec::new();

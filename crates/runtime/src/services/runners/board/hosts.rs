@@ -215,7 +215,7 @@ impl Board {
         entry.place = Place::Lost { at: now };
         entry.standing.send_replace(Standing::Lost("The host that its runner was connected to is gone.".to_owned()));
         let row = State::body(entry, None, epoch).over(None).row(StepState::Lost, entry.version, now);
-        Some(Ended { row: Some(row), key: key.to_owned() })
+        Some(Ended { row: Some(row), key: key.to_owned(), tenant: entry.step.tenant.clone() })
     }
 
     /// One that waits, as it would be written next.

@@ -355,16 +355,17 @@ impl State {
     /// Certainly not done: it waits again, unless nobody wants it.
     fn released(&mut self, key: &str, epoch: u64, now: Timestamp) -> Option<Ended> {
         let entry = self.steps.get_mut(key)?;
+        let tenant = entry.step.tenant.clone();
         entry.version += 1;
         if entry.abandoned {
             // Other hosts hear of rows that are written, not of those that are deleted.
             let row = Self::body(entry, None, epoch).over(None).row(StepState::Done, entry.version, now);
             self.steps.remove(key);
-            return Some(Ended { row: Some(row).filter(|_| epoch > 0), key: key.to_owned() });
+            return Some(Ended { row: Some(row).filter(|_| epoch > 0), key: key.to_owned(), tenant });
         }
         let row = Self::body(entry, None, epoch).row(StepState::Queued, entry.version, now);
         self.queue_again(key, now);
-        Some(Ended { row: Some(row), key: key.to_owned() })
+        Some(Ended { row: Some(row), key: key.to_owned(), tenant })
     }
 
     /// The runner has it no longer. Nobody knows what became of it, unless it never left this host.
@@ -405,16 +406,17 @@ impl State {
         let lease = self.end_lease(owner, id, seq)?;
         self.idle(owner, id, now);
         let entry = self.steps.get_mut(&lease.key)?;
+        let tenant = owner.tenant.clone();
         if entry.abandoned || entry.foreign {
             let entry = self.steps.remove(&lease.key)?;
             let row = Self::body(&entry, None, epoch).over(None).row(StepState::Lost, entry.version + 1, now);
-            return Some(Ended { row: entry.foreign.then_some(row), key: lease.key });
+            return Some(Ended { row: entry.foreign.then_some(row), key: lease.key, tenant });
         }
         entry.version += 1;
         entry.place = Place::Lost { at: now };
         entry.standing.send_replace(Standing::Lost(reason.to_owned()));
         let row = Self::body(entry, None, epoch).over(None).row(StepState::Lost, entry.version, now);
-        Some(Ended { row: Some(row), key: lease.key })
+        Some(Ended { row: Some(row), key: lease.key, tenant })
     }
 
     pub(super) fn fill_all(&mut self, owner: &RunnerOwner, epoch: u64, now: Timestamp) -> Vec<Granted> {

@@ -16,7 +16,7 @@ mod stream;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use baton_model::{RunId, Timestamp};
+use baton_model::{RunId, TenantId, Timestamp};
 use baton_store::StepRow;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -178,6 +178,7 @@ pub(crate) struct Ended {
     /// As it is to be written; none where the row is to be forgotten.
     pub(crate) row: Option<StepRow>,
     pub(crate) key: String,
+    pub(crate) tenant: TenantId,
 }
 
 /// What changed when runners lost steps or had places again.
