@@ -44,7 +44,7 @@ async fn a_search_that_takes_too_long_ends_no_generation() {
         vec![Write::Append { row, expected, records }]
     };
     let chain = Arc::new(WriteChain::of_tree(RunId::new("run_b")));
-    let built = Chains { links: Vec::new(), builds_on: vec![Arc::clone(&chain)] };
+    let built = Chains { builds_on: vec![Arc::clone(&chain)], ..Chains::default() };
     let parts = [
         (vec![append(row("run_a"), 0, 1)], Chains::default()),
         (poisoned("run_b"), Chains::link(Arc::clone(&chain))),
