@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::crashes::{Address, storage_is_sound};
+use support::crashes::{Address, release_the_innocent, storage_is_sound};
 use support::flow::{chain, hand_to, node, team};
 use support::rng::{Rng, seed};
 use support::web::{Web, of_type};
@@ -171,17 +171,6 @@ fn acknowledged_forks_survive_twenty_crashes_and_replays_end_equal() {
     all_verify(&web);
     assert_eq!(host.stop(), 0);
     storage_is_sound(folder.path());
-}
-
-/// Runs that happened to be stepped at two kills are held back, as they would be if the host had died of them. An operator
-/// who knows better lets them go on.
-fn release_the_innocent(web: &Web) {
-    let held = web.get("/v1/host/baton/quarantine?limit=200").expect(200);
-    for tree in held["trees"].as_array().unwrap() {
-        assert!(tree["cause"].as_str().unwrap().starts_with("process_died"), "{tree}");
-        let run = tree["rootRunId"].as_str().unwrap();
-        web.post(&format!("/v1/host/baton/runs/{run}/release"), json!({})).expect(200);
-    }
 }
 
 /// It has as many findings as it was told to want, no more and no fewer, in a memory of its own.

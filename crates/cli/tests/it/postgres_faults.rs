@@ -211,6 +211,7 @@ async fn campaign() {
     });
     let stormed = begun.elapsed();
     let url = servers.primary.url(&name);
+    tokio::task::block_in_place(|| release_all(&hosts[0]));
     verdict::quiet(&url).await;
     let calm = begun.elapsed();
     let undisturbed = undisturbed(&hosts);
@@ -296,5 +297,21 @@ struct Dump<'a>(&'a [Host]);
 impl Drop for Dump<'_> {
     fn drop(&mut self) {
         self.0.iter().for_each(Host::dump);
+    }
+}
+
+/// Runs that happened to be stepped when two hosts died are held back. An operator who knows better lets them go on.
+fn release_all(host: &Host) {
+    let deadline = Instant::now() + PATIENCE;
+    let held = loop {
+        assert!(Instant::now() < deadline, "nobody says what is in quarantine");
+        if let Some(held) = host.attempt("GET", "/v1/host/baton/quarantine?limit=200", &[], None) {
+            break held.expect(200);
+        }
+    };
+    for tree in held["trees"].as_array().unwrap() {
+        assert!(tree["cause"].as_str().unwrap().starts_with("process_died"), "{tree}");
+        let path = format!("/v1/host/baton/runs/{}/release", tree["rootRunId"].as_str().unwrap());
+        let _ = host.attempt("POST", &path, &[], Some(&json!({})));
     }
 }

@@ -55,7 +55,9 @@ fn tags_and_metadata_are_kept_and_change_nothing() {
         "metadata": {"x-vendor.note": {"a": [1]}}, "configurable": {"vendor.key": 1}
     });
     let run = web.start_with(body.clone());
-    let (snapshot, _) = web.ended(&run, "completed");
+    let (mut snapshot, _) = web.ended(&run, "completed");
+    // The host adds on whose behalf the run is.
+    assert_eq!(snapshot["metadata"].as_object_mut().unwrap().remove("subject"), Some(json!("tenant:acme")));
     for member in ["tags", "metadata", "configurable"] {
         assert_eq!(snapshot[member], body[member], "{member}");
     }
