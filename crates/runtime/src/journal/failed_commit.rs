@@ -76,6 +76,11 @@ impl Outage {
             },
             detail: error.to_string(),
         });
+        // Whoever is told that the host is ready can write: the next generation has begun by then.
+        let lost = lost.or_else(|| {
+            let over = self.storage.current().is_dead();
+            over.then(|| Trouble::from("starting over after a failed commit".to_owned()))
+        });
         let trouble = lost.or_else(|| self.membership.unheard().map(Trouble::from));
         let trouble = trouble.or_else(|| self.watch.trouble());
         let trouble = trouble.or_else(|| self.canary_watch.canary_trouble().map(Trouble::from));

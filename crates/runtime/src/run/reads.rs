@@ -97,11 +97,17 @@ impl RunReads {
         let row = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
         if row.status.is_terminal() && !live.is_dead() && self.storage.shared().is_none() {
             // It will not change any more, and whoever looks at an ended run often looks again.
-            let handle = self.loader.handle(&live, run).await?;
-            self.eviction_queue.visit([run.clone()]);
-            let state = handle.head_soon().await.map(|head| Arc::clone(&head.state));
-            if let Some(state) = state {
-                return Ok((state, row));
+            match self.loader.handle(&live, run).await {
+                Ok(handle) => {
+                    self.eviction_queue.visit([run.clone()]);
+                    let state = handle.head_soon().await.map(|head| Arc::clone(&head.state));
+                    if let Some(state) = state {
+                        return Ok((state, row));
+                    }
+                }
+                // The disk failed in this very moment: what is on it can be read all the same.
+                Err(_) if live.is_dead() => {}
+                Err(error) => return Err(error),
             }
         }
         let (state, _) = self.log.fold(run).await?.ok_or_else(Error::run_not_found)?;
