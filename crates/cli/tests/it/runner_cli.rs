@@ -35,7 +35,7 @@ fn program() {
         out.flush().unwrap();
     };
     // Read beside the calls, so that what is said during one is heard.
-    let (heard, messages) = std::sync::mpsc::channel();
+    let (heard, messages) = std::sync::mpsc::sync_channel(1024);
     let cancelled = format!("{calls}.cancelled");
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
