@@ -251,6 +251,9 @@ fn history(web: &Web, run: &str) -> Result<Vec<Steps>, String> {
     }
 }
 
+/// So few deaths may by chance hit nothing that is under way.
+const FEW_DEATHS: usize = 100;
+
 #[test]
 fn thousands_of_deaths_lose_nothing_and_double_nothing() {
     let (seed, asked) = (seed(), number("BATON_CYCLES"));
@@ -275,7 +278,9 @@ fn thousands_of_deaths_lose_nothing_and_double_nothing() {
     eprint!("{}", totals.table(began));
     eprintln!("{}", totals.json(began));
     assert!(asked.is_none() || totals.deaths == cycles, "{} of the {cycles} deaths that were asked for", totals.deaths);
-    assert!(totals.runs > totals.deaths && totals.cut_off > 0, "the load was too light to prove anything");
+    // Whether a few deaths cut requests off depends on what else the machine does. Many must.
+    let enough = totals.deaths < FEW_DEATHS || (totals.runs > totals.deaths && totals.cut_off > 0);
+    assert!(totals.runs > 0 && enough, "the load was too light to prove anything");
     assert_eq!((&totals.lost, &totals.doubled), (&Vec::new(), &Vec::new()));
     assert_eq!(totals.held, Vec::<String>::new(), "nobody is guilty of a SIGKILL");
 }
