@@ -1086,12 +1086,14 @@ export type ShownLimits = {
 export type StepLease = {
   expiresAt: string;
   runId: string;
+  /** The number under which the runner has it. */
   seq?: number;
   stepId: string;
 };
 
 export type StepName = {
   runId: string;
+  /** The number under which the runner has it, where that is known. */
   seq?: number;
   stepId: string;
 };

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::RunId;
+use baton_model::{Principal, RunId};
 use baton_runtime::{
-    Host, OutsideStep, ResultFrame, RunnerBearer, RunnerCapabilities, RunnerOwner, RunnerRegistration, RunnerStream,
-    Told,
+    Host, NewToken, OutsideStep, ResultFrame, RunnerBearer, RunnerCapabilities, RunnerOwner, RunnerRegistration,
+    RunnerStream, Told,
 };
 use baton_server::endpoint::scope::RunsCreate;
 use baton_server::endpoint::{Allowed, ApiError, App, Reply};
@@ -25,6 +25,8 @@ use super::stage::Body;
 static ANSWERING: LazyLock<Mutex<HashMap<RunnerOwner, AbortOnDropHandle<()>>>> = LazyLock::new(Mutex::default);
 /// More than a suite signs in.
 const MOST: usize = 1_000;
+/// What their tokens are called.
+const TOKEN: &str = "test endpoint";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,7 +68,7 @@ pub(super) async fn register(
     }
     let runner_id = call.runner_id.filter(|id| !id.is_empty()).unwrap_or_else(|| "loopback".to_owned());
     let owner = RunnerOwner { tenant: who.tenant.clone(), subject: call.subject.clone() };
-    let bearer = RunnerBearer { owner: owner.clone(), token: "loopback".to_owned() };
+    let bearer = RunnerBearer { owner: owner.clone(), token: token_of(&app.host, &who, &call.subject).await? };
     let (subject, capabilities) = (call.subject, call.capabilities);
     let frame = RunnerRegistration { runner_id: runner_id.clone(), subject: subject.clone(), capabilities };
     app.host.register_runner(&bearer, frame.clone()).await?;
@@ -80,6 +82,17 @@ pub(super) async fn register(
     drop(all);
     let capabilities = serde_json::to_value(frame.capabilities).unwrap_or_default();
     Ok(Reply::ok(&json!({"runnerId": runner_id, "subject": subject, "capabilities": capabilities})).into_response())
+}
+
+/// The token of the runners that sign in here for a subject. There is one for each.
+async fn token_of(host: &Host, who: &Principal, subject: &str) -> Result<String, ApiError> {
+    let who = Principal { acts_for: Some(subject.to_owned()), ..who.clone() };
+    let known = host.runner_tokens(&who).into_iter().find(|token| token.name == TOKEN && token.subject == subject);
+    if let Some(known) = known {
+        return Ok(known.id);
+    }
+    let new = NewToken { name: TOKEN.to_owned(), subject: Some(subject.to_owned()), expires_at: None };
+    Ok(host.new_runner_token(&who, new).await?.0.id)
 }
 
 /// Says of every step what it was asked.
