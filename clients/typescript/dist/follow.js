@@ -40,6 +40,12 @@ export class States {
     after = undefined;
     ended = false;
     take(frame) {
+        if (frame.event === "state.snapshot.omitted") {
+            // Too large for a stream; it is read by itself.
+            const notice = parse(frame.data);
+            this.ended = TERMINAL.includes(notice.status);
+            return [];
+        }
         if (frame.event !== "state.snapshot")
             return [];
         const snapshot = parse(frame.data);
