@@ -1,9 +1,10 @@
 //! Whether a runner has a step now, under the very number that somebody names.
 
+use std::sync::Arc;
+
 use baton_model::Timestamp;
 
 use super::{Board, Place, Step};
-use std::sync::Arc;
 
 /// What is known here of a step that somebody says a runner has.
 pub(crate) enum LeaseOf {
